@@ -1,0 +1,166 @@
+"""`msalint check`: the options of a check, its output, its exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+
+import click
+
+from msalint.report import FORMATS, Report
+from msalint.settings import Selection, SettingsError, check_torch
+
+QUIET_SECONDS = 1.0
+"""Progress is shown for runs that take longer."""
+
+
+def _words(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    """`--select MSA1,MSA2 --select note` as one tuple."""
+    return tuple(word.strip() for item in value for word in item.split(",") if word.strip())
+
+
+def _torch(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    try:
+        return check_torch(value)
+    except SettingsError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+_RULES = "RULE[,RULE...]"
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("paths", nargs=-1, type=click.Path())
+@click.option("--select", multiple=True, callback=_words, metavar=_RULES, help="Check these rules and no others.")
+@click.option("--extend-select", multiple=True, callback=_words, metavar=_RULES, help="Check these rules too.")
+@click.option("--ignore", multiple=True, callback=_words, metavar=_RULES, help="Leave out these rules.")
+@click.option("--output-format", type=click.Choice(FORMATS), default="full", show_default=True)
+@click.option("--statistics", is_flag=True, help="Count the findings of each rule instead of listing them.")
+@click.option("--quiet", "-q", is_flag=True, help="Print findings and nothing else.")
+@click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True)
+@click.option("--stdin-filename", metavar="FILE", help="The name of what comes on stdin (path `-`).")
+@click.option("--jobs", "-j", type=click.IntRange(min=0), default=0, metavar="N", help="Processes; 0 chooses.")
+@click.option("--no-cache", is_flag=True, help="Neither read nor write the cache.")
+@click.option("--config", type=click.Path(), metavar="FILE", help="Use this settings file for all files.")
+@click.option("--target-torch", callback=_torch, metavar="VERSION", help="The torch version the code is for.")
+@click.option("--force-exclude", is_flag=True, help="Leave out excluded files even if they are named.")
+@click.option("--exit-zero", is_flag=True, help="Exit with 0 even if something was found.")
+def command(
+    paths: tuple[str, ...],
+    select: tuple[str, ...],
+    extend_select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    output_format: str,
+    statistics: bool,
+    quiet: bool,
+    color: str,
+    stdin_filename: str | None,
+    jobs: int,
+    no_cache: bool,
+    config: str | None,
+    target_torch: str | None,
+    force_exclude: bool,
+    exit_zero: bool,
+) -> int:
+    """Check Python files and folders (the current one, if none is named) for mistakes in attention code.
+
+    RULE is a code (MSA101), a prefix of codes (MSA1), a name (view-needs-contiguous), a level (error, warning, note) or
+    ALL. Settings come from [tool.msalint] in the closest pyproject.toml, or from msalint.toml.
+    """
+    from msalint.runner import Request, run, run_text
+
+    request = Request(
+        paths=paths or (".",),
+        selection=Selection(select or None, extend_select, ignore),
+        target_torch=target_torch,
+        jobs=jobs,
+        force_exclude=force_exclude,
+        config=config,
+    )
+    _refuse_unknown(request.selection)
+    try:
+        if "-" in paths:
+            if len(paths) > 1:
+                raise click.UsageError("`-` (stdin) can't be mixed with other paths")
+            report = run_text(sys.stdin.buffer.read(), stdin_filename or "<stdin>", request)
+        else:
+            report = run(request, _progress(quiet))
+    except SettingsError as error:
+        raise click.ClickException(str(error)) from error
+    _print(report, output_format, statistics, quiet, color)
+    return 2 if report.failures else 1 if report.diagnostics and not exit_zero else 0
+
+
+def _refuse_unknown(selection: Selection) -> None:
+    words = selection.selectors()
+    if not words:
+        return
+    from msalint.registry import load
+
+    registry = load()
+    for word in registry.unknown(words):
+        raise click.UsageError(f"`{word}` names no rule{registry.suggestion(word)}")
+
+
+def _print(report: Report, output_format: str, statistics: bool, quiet: bool, color: str) -> None:
+    from msalint import report as reports
+
+    painted = _colored(color)
+    if statistics:
+        click.echo(reports.statistics(report), nl=False, color=painted)
+    else:
+        click.echo(reports.render(report, output_format, color=painted), nl=False, color=painted)
+    for failure in report.failures:
+        click.echo(f"error: {failure.message}", err=True)
+        if failure.detail:
+            if os.environ.get("MSALINT_DEBUG"):
+                click.echo(failure.detail, err=True, nl=False)
+            click.echo("  This is a fault of msalint: please report it (MSALINT_DEBUG=1 shows where).", err=True)
+    if not quiet and output_format in ("full", "concise"):
+        click.echo(_summary(report), err=not sys.stdout.isatty() and output_format != "full")
+
+
+def _summary(report: Report) -> str:
+    files = f"{report.files} file{'' if report.files == 1 else 's'}"
+    if not report.files and not report.diagnostics:
+        return "No Python files to check."
+    failed = f"; {len(report.failures)} could not be checked" if report.failures else ""
+    if not report.diagnostics:
+        return f"Nothing found in {files}{failed}."
+    levels = [one.level.value for one in report.diagnostics]
+    counts = [f"{levels.count(level)} {level}{'' if levels.count(level) == 1 else 's'}" for level in _LEVELS]
+    return f"Found {', '.join(count for count in counts if not count.startswith('0 '))} in {files}{failed}."
+
+
+_LEVELS = ("error", "warning", "note")
+
+
+def _colored(color: str) -> bool:
+    """Colour for a terminal, unless NO_COLOR or FORCE_COLOR or the option says otherwise."""
+    if color != "auto":
+        return color == "always"
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or (sys.stdout.isatty() and os.environ.get("TERM") != "dumb")
+
+
+def _progress(quiet: bool) -> Callable[[int, int], None] | None:
+    """A counter on stderr, for long runs before a terminal; it wipes itself."""
+    if quiet or not sys.stderr.isatty():
+        return None
+    begun = time.monotonic()
+    shown = 0.0
+
+    def show(done: int, total: int) -> None:
+        nonlocal shown
+        now = time.monotonic()
+        if done == total:
+            if shown:
+                click.echo("\r\x1b[K", nl=False, err=True)
+        elif now - begun > QUIET_SECONDS and now - shown > 0.1:
+            shown = now
+            click.echo(f"\r\x1b[K{done}/{total} files", nl=False, err=True)
+
+    return show

@@ -1,0 +1,533 @@
+"""What happens in attention code, as the flow analysis tells it to rules, in the order it happens.
+
+A fact says only what is known: every field that may be unknown has a value for that (None, an empty tuple, False for
+"not known to"), and a rule that reads it stays silent then. `at` is the expression that the fact is about. Sites are
+opaque to rules: they have a span and a text, nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from msalint.shapes.axes import Axis, Ident, axis_name, axis_size, shape_text
+from msalint.shapes.reshape import Broken, Scramble
+from msalint.shapes.size import Size
+from msalint.values import Cells, Factor, MaskUse, Normalised, Product, Real, Region, Tensor, Value
+
+if TYPE_CHECKING:
+    from msalint.diagnostic import Site
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Something that happens at a place."""
+
+    at: Site
+
+
+def shape_of(tensor: Tensor) -> str:
+    """The tensor's axes as a reader writes them: `(B, H, L, d)`."""
+    return shape_text(tensor.axes, tensor.lead)
+
+
+# --- layout ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Viewed(Fact):
+    """A view, reshape or flatten of a tensor.
+
+    `receiver`: the tensor's expression. `op`: "view", "reshape", "flatten", "unflatten", "view_as", "rearrange".
+    `broken`: the two atoms that it merges though memory order does not allow it (only for ops that cannot copy).
+    `certain`: the memory order is documented; False where it is an implementation detail (SDPA, einsum).
+    `scramble`: the target names the same atoms in another order; `kind` then says what it is: "split" (heads are
+    split off before the sequence), "merge" (heads are merged without being next to d_k), or "other".
+    `mismatch`: the element counts can never agree. `moved_at`/`moved_by`: the transposition before it.
+    `source`: the axes before, as text; `target`: the axes asked for, as text. `arguments`: the sites of the sizes.
+    """
+
+    receiver: Site
+    op: str
+    source: str
+    target: str
+    broken: Broken | None = None
+    certain: bool = True
+    scramble: Scramble | None = None
+    kind: str | None = None
+    mismatch: bool = False
+    moved_at: Site | None = None
+    moved_by: str = ""
+    arguments: tuple[Site, ...] = ()
+    target_tensor: Tensor | None = None
+    heads: str = ""
+    """The name of the heads axis of a scramble."""
+    seq: str = ""
+    """The name of the axis that heads were mixed up with."""
+
+
+@dataclass(frozen=True)
+class ReliesOnDivision(Fact):
+    """A head split (or merge) that works only if `denominator` divides `numerator`, which nothing checks.
+
+    `at` is the division where there is one, else the split. `used_at`: the split.
+    """
+
+    numerator: str
+    denominator: str
+    used_at: Site | None = None
+
+
+@dataclass(frozen=True)
+class SizesDisagree(Fact):
+    """Sizes that can't fit, whatever the inputs. `what`: the operation; `left` and `right`: the two sizes as text.
+
+    `message`: the clash in words.
+    """
+
+    what: str
+    left: str
+    right: str
+    message: str
+    trail_at: Site | None = None
+
+
+# --- scores, softmax, weights ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Multiplied(Fact):
+    """A product of two tensors over one axis of each: `q @ k.transpose(-2, -1)`, bmm, einsum, matmul.
+
+    `swapped`: the left's features meet a position axis of the right whose features have the same size, so that a
+    transposed right operand was meant (`q @ k`).  `head_axis`: the product is between the heads of one token: rows and
+    columns are both the head axis. `left_site`, `right_site`: the operands.
+    """
+
+    product: Product
+    left_site: Site
+    right_site: Site
+    swapped: bool = False
+    head_axis: str | None = None
+    purpose: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """All the scale factors that went into scores, on queries, keys or the scores themselves.
+
+    `head_dim`: the size that the product contracts; `width`: the model width, where it is another size.
+    `head_power`, `width_power`: the exponents of the two in the product of all factors (-1/2 each is right for
+    head_dim). `unknown`: a factor is not known (a learned or configured temperature): nothing can be said.
+    `constant`: the numeric part. `factors`: each with its place, in order.
+    """
+
+    factors: tuple[Factor, ...] = ()
+    head_dim: Size | None = None
+    width: Size | None = None
+    head_power: Fraction = Fraction(0)
+    width_power: Fraction = Fraction(0)
+    unknown: bool = False
+    constant: float = 1.0
+
+    @property
+    def none_at_all(self) -> bool:
+        return not self.factors
+
+
+@dataclass(frozen=True)
+class Softmaxed(Fact):
+    """A softmax (any spelling, by hand too).
+
+    `scores`: what went in, with its traits; `product`: the product that formed the scores, None if not known.
+    `axis`: name of the axis normalised; None if not known. `explicit`: a dim was given; `dim_site`: its place.
+    `implicit_dim`: the dim that torch picks without one, None if not known. `by_hand`: exp divided by its sum.
+    `scaling`: what the scores were scaled with.
+    `attention`: the scores are known to be query times key: a product over a feature axis, of two projections or of
+    parameters named query and key. `multi_head`: heads were split. `same_source`: queries and keys are projections of
+    one input. `unit`: queries and keys are normalised (cosine, qk-norm); `bounded`: by tanh or a clamp.
+    `context`: names and docstrings of the definitions around, for what code says of itself.
+    """
+
+    scores: Tensor
+    product: Product | None
+    axis: str | None
+    explicit: bool
+    scaling: Scaling
+    attention: bool = False
+    multi_head: bool = False
+    same_source: bool = False
+    unit: bool = False
+    bounded: bool = False
+    by_hand: bool = False
+    implicit_dim: int | None = None
+    dim_site: Site | None = None
+    receiver: Site | None = None
+    context: tuple[str, ...] = ()
+    built_at: Site | None = None
+    """Where the softmax layer was built."""
+    reached: bool = True
+    """Read with the arguments of a real caller, or with parameters of a forward; False for a function on its own."""
+
+
+@dataclass(frozen=True)
+class Weighted(Fact):
+    """Weights (something softmaxed) times values: the context.
+
+    `softmax`: what was normalised. `contracted_normalised`: the axis contracted is the one normalised; None if not
+    known. `contracted`, `normalised`: their names. `over`: the role of the axis attended over: "batch", "head", "seq"
+    or None. `swapped`: the weights stand the wrong way round: the product contracts their queries, not their keys.
+    `purpose`: names and docstrings around, unfiltered.
+    """
+
+    softmax: Normalised
+    contracted: str
+    normalised: str
+    contracted_normalised: bool | None
+    over: str | None
+    over_name: str
+    weights_site: Site
+    values_site: Site
+    transposed_after: Site | None = None
+    """A transposition of the weights between softmax and this product."""
+    swapped: bool = False
+    renormalised: bool = False
+    purpose: tuple[str, ...] = ()
+    batch_strong: bool = False
+    """`over == "batch"` is known from an API or the module's own output contract, not from a name alone."""
+
+
+@dataclass(frozen=True)
+class ScaledAfterSoftmax(Fact):
+    """Attention weights multiplied by a power of the head width."""
+
+    factor: Real
+    softmax: Normalised
+
+
+@dataclass(frozen=True)
+class PowerPrecedence(Fact):
+    """`x ** 1 / 2`: the power binds first, so this is x / 2. `mended`: the expression with parentheses."""
+
+    base: str
+    value: str
+    mended: str
+
+
+# --- masks -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class MaskFilled(Fact):
+    """Scores filled (masked_fill, where, index assignment) where a mask says so, before softmax.
+
+    `fill`: the number written, None if not known; `fill_site`: its place; `hidden`: the region that gets it.
+    `softmaxed_at`: the softmax that follows. `empty_rows`: None if not known, True if some row may be hidden whole
+    (padding from the left, a query-axis mask, a causal mask without its diagonal, a mask given from outside),
+    False if each row keeps a key (a causal mask that keeps its diagonal and nothing combined with it).
+    `guarded`: rows that are hidden whole are repaired afterwards (nan_to_num, masked_fill of isnan, a row guard).
+    `half`: the scores may be half precision here (a cast, autocast, a half dtype in sight).
+    `inverted`: True if a keep-true mask hides, or a hide-true mask keeps. `mask_name`: what it is called.
+    `attention`: the filled tensor is known to be attention scores. `mask`: the mask's cells where known.
+    `constant_name`: the name of the fill's constant or parameter.
+    """
+
+    fill: float | None
+    fill_site: Site | None
+    mask_site: Site
+    hidden: Region | None
+    mask_name: str
+    how: str
+    attention: bool = False
+    empty_rows: bool | None = None
+    guarded: bool = False
+    half: bool = False
+    inverted: bool = False
+    made_at: Site | None = None
+    softmaxed_at: Site | None = None
+    scores_site: Site | None = None
+    bounded: bool = False
+    fill_parameter: str = ""
+    in_place: bool = False
+
+
+@dataclass(frozen=True)
+class MaskAdded(Fact):
+    """An additive mask added to scores. `cells`: its two values where known; `hidden`: the region far below 0.
+
+    Other fields as in `MaskFilled`.
+    """
+
+    cells: Cells | None
+    hidden: Region | None
+    mask_site: Site
+    mask_name: str
+    attention: bool = False
+    inverted: bool = False
+    empty_rows: bool | None = None
+    guarded: bool = False
+    made_at: Site | None = None
+    softmaxed_at: Site | None = None
+    bounded: bool = False
+
+
+@dataclass(frozen=True)
+class MaskMultiplied(Fact):
+    """Scores multiplied by a 0/1 mask before softmax."""
+
+    mask_site: Site
+    mask_name: str
+    softmaxed_at: Site | None = None
+
+
+@dataclass(frozen=True)
+class MaskedAfterSoftmax(Fact):
+    """Weights multiplied by, or filled with 0 under, a mask after softmax.
+
+    `masked_before`: the scores were masked too. `renormalised`: the weights are divided by their sum afterwards.
+    """
+
+    softmax: Normalised
+    mask_site: Site
+    masked_before: bool = False
+    renormalised: bool = False
+
+
+@dataclass(frozen=True)
+class ZeroTimesInfinity(Fact):
+    """A tensor that holds zeros multiplied by infinity: NaN at every zero. `zeros`: where they are, in words.
+
+    `mended`: source text of the same mask without NaN, "" if not known. `made_at`: where the zeros were made.
+    """
+
+    mended: str
+    made_at: Site | None = None
+    zeros: str = ""
+
+
+@dataclass(frozen=True)
+class Discarded(Fact):
+    """A result that is thrown away by an expression statement: `scores.masked_fill(mask, -1e9)`.
+
+    `operation`: what was called. `target`: the receiver's text where it can be assigned to, "" otherwise.
+    """
+
+    operation: str
+    target: str
+    receiver: Site | None = None
+
+
+# --- building the module -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class IndivisibleHeads(Fact):
+    """Literal widths and heads that don't divide, or a width made by `/`.
+
+    `kind`: "literals" (width and heads are numbers) or "float" (a float is used as a size). `width`, `heads`: text.
+    """
+
+    kind: str
+    width: str
+    heads: str
+    made_at: Site | None = None
+
+
+@dataclass(frozen=True)
+class PlainList(Fact):
+    """Layers kept in a python list, tuple or dict attribute of a module and used in its forward.
+
+    `at`: the list; `attribute`: its name; `container`: "list", "tuple" or "dict"; `registered`: the layers are also
+    registered elsewhere (a ModuleList made of it, add_module, setattr).
+    """
+
+    attribute: str
+    container: str
+    layers: str
+    registered: bool = False
+
+
+# --- torch's attention APIs --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Dropout(Fact):
+    """A dropout. `functional`: F.dropout and its kin; `always_on`: it drops in eval mode too, whatever the module's
+    mode (no training=, training=True). `rate`: the probability's text; `zero`: it is known to be 0.
+    `in_module`: inside a method of an nn.Module. `on_weights`: what it drops is attention weights.
+    `said_so`: a name or docstring says that it is on purpose (Monte Carlo, prenet).
+    """
+
+    functional: bool
+    always_on: bool
+    rate: str
+    zero: bool
+    in_module: bool
+    on_weights: bool
+    said_so: bool = False
+    on_scores: bool = False
+
+
+@dataclass(frozen=True)
+class SdpaCalled(Fact):
+    """F.scaled_dot_product_attention and kernels like it. `api`: "sdpa", "flash", "xformers", "flex".
+
+    `dropout_always_on`: the probability comes from the module's rate and no test of `self.training` guards it;
+    `dropout_site`: its place. `mask_given`, `causal`: True, False, or None if not known. `mask_hidden`: the region
+    that the mask hides. `mask_inverted`. `scaled_before`: scale factors on q or k, though the call scales by default.
+    `scale_given`. `head_axis`: the name of the head axis if it stands where the sequence belongs.
+    `causal_site`, `mask_site`. `layout_wrong`: q, k, v are known to be in another layout than the API takes.
+    """
+
+    api: str
+    query: Tensor | None
+    key: Tensor | None
+    value: Tensor | None
+    mask_given: bool | None
+    causal: bool | None
+    mask_site: Site | None = None
+    causal_site: Site | None = None
+    mask_hidden: Region | None = None
+    mask_inverted: bool = False
+    mask_name: str = ""
+    mask_made_at: Site | None = None
+    scale_given: bool = False
+    scaling: Scaling | None = None
+    dropout_always_on: bool = False
+    dropout_site: Site | None = None
+    dropout_rate: str = ""
+    head_axis: str | None = None
+    layout_wrong: bool = False
+    layout: str = ""
+    over: str | None = None
+    over_name: str = ""
+    batch_strong: bool = False
+    query_site: Site | None = None
+    key_site: Site | None = None
+    value_site: Site | None = None
+    purpose: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class MhaCalled(Fact):
+    """nn.MultiheadAttention, nn.TransformerEncoder(Layer), nn.TransformerDecoder(Layer), nn.Transformer called.
+
+    `kind`: the class. `batch_first`: True, False, None if not known. `built_at`: where the module was made.
+    `input_layout`: "batch" or "seq": the first axis of the query as known by name, unpacking or annotation, None if
+    not known; `batch_name`, `seq_name`. `masks`: each mask argument: (parameter, site, hidden region, inverted, name).
+    `weights_used`: whether the second result is used; `need_weights`.
+    """
+
+    kind: str
+    batch_first: bool | None
+    input_layout: str | None
+    built_at: Site | None = None
+    batch_name: str = ""
+    seq_name: str = ""
+    masks: tuple[MaskArgument, ...] = ()
+    need_weights: bool | None = None
+    causal: bool | None = None
+    query_site: Site | None = None
+    layout_site: Site | None = None
+    """Where the input's layout became known."""
+    unbatched: bool = False
+    over_batch_used: bool = False
+
+
+@dataclass(frozen=True)
+class MaskArgument:
+    """One mask handed to an attention API."""
+
+    parameter: str
+    site: Site
+    hidden: Region | None
+    inverted: bool
+    name: str
+    made_at: Site | None = None
+    uses: tuple[MaskUse, ...] = ()
+
+
+@dataclass(frozen=True)
+class TupleUsed(Fact):
+    """The (output, weights) tuple of nn.MultiheadAttention used as a tensor. `call`: the call that returned it."""
+
+    call: Site
+    how: str
+
+
+# --- about the analysis ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AttentionSite(Fact):
+    """A place where attention is formed, and how far it is understood.
+
+    `understood`: axes, contraction and softmax axis are all known; `reason`: what is missing, "" if nothing is.
+    """
+
+    understood: bool
+    reason: str
+    api: str
+
+
+@dataclass(frozen=True)
+class Bound(Fact):
+    """A name (or attribute) got a value: a line of `msalint shapes`."""
+
+    name: str
+    value: Value
+
+
+@dataclass(frozen=True)
+class Revealed(Fact):
+    """`reveal_shape(x)` in a fixture: what the flow knows of x."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class GaveUp(Fact):
+    """A definition that outgrew the limits of the analysis, so that silence about it means nothing."""
+
+    reason: str
+
+
+__all__ = [
+    "AttentionSite",
+    "Axis",
+    "Bound",
+    "Broken",
+    "Cells",
+    "Discarded",
+    "Dropout",
+    "Fact",
+    "Factor",
+    "GaveUp",
+    "Ident",
+    "IndivisibleHeads",
+    "MaskAdded",
+    "MaskArgument",
+    "MaskFilled",
+    "MaskMultiplied",
+    "MaskedAfterSoftmax",
+    "MhaCalled",
+    "Multiplied",
+    "PlainList",
+    "PowerPrecedence",
+    "ReliesOnDivision",
+    "Revealed",
+    "ScaledAfterSoftmax",
+    "Scaling",
+    "Scramble",
+    "SdpaCalled",
+    "SizesDisagree",
+    "Softmaxed",
+    "TupleUsed",
+    "Viewed",
+    "Weighted",
+    "ZeroTimesInfinity",
+    "axis_name",
+    "axis_size",
+    "shape_of",
+]

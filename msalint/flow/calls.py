@@ -1,0 +1,391 @@
+"""Calls: of operations by name, of layers, and of the project's own functions and classes, which are inlined."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from msalint.facts import TupleUsed
+from msalint.flow.attributes import Attributes
+from msalint.flow.frame import Frame
+from msalint.flow.guesses import guess_call
+from msalint.flow.iteration import Iteration
+from msalint.flow.program import Program, decorator_names
+from msalint.ops import layers
+from msalint.ops.contraction import multiply
+from msalint.ops.table import METHODS, PATHS, Invocation
+from msalint.diagnostic import Site
+from msalint.state import State
+from msalint.syntax import nodes as n
+from msalint.values import (
+    NONE,
+    UNKNOWN,
+    AttentionTuple,
+    ClassValue,
+    Const,
+    Function,
+    Instance,
+    Int,
+    Items,
+    Layer,
+    Library,
+    Mapping_,
+    Method,
+    Opaque,
+    Partial,
+    Real,
+    Tensor,
+    Value,
+)
+
+MAX_DEPTH = 10
+"""Calls of project functions inside one another."""
+
+_LIST_METHODS = frozenset("append extend insert".split())
+_STRING_LIKE = frozenset("format join lower upper startswith endswith strip replace".split())
+
+
+class Arguments:
+    """Evaluated arguments, with the place of each."""
+
+    __slots__ = ("args", "keyword_sites", "kwargs", "open", "sites")
+
+    def __init__(self) -> None:
+        self.args: list[Value] = []
+        self.kwargs: dict[str, Value] = {}
+        self.sites: list[Site] = []
+        self.keyword_sites: dict[str, Site] = {}
+        self.open = False
+
+
+class Calls(Attributes, Iteration):
+    """The calling half of the interpreter."""
+
+    state: State
+    program: Program
+    frames: list[Frame]
+    reached: set[int]
+
+    def call_node(self, node: n.Expr) -> Value:
+        assert isinstance(node, n.Call)
+        func = node.func
+        if isinstance(func, n.Name) and func.id in {"reveal_shape", "reveal_type"} and len(node.args) == 1:
+            return self.reveal(node)  # type: ignore[attr-defined, no-any-return]
+        if isinstance(func, n.Name) and func.id == "super" and not node.args:
+            return Library("builtins.super()")
+        receiver: Value | None = None
+        if isinstance(func, n.Attr):
+            receiver = self.eval(func.value)  # type: ignore[attr-defined]
+            given = self.arguments(node)
+            return self.call_method(receiver, func, given, node)
+        callee = self.eval(func)  # type: ignore[attr-defined]
+        return self.call_value(callee, self.arguments(node), node)
+
+    def arguments(self, node: n.Call) -> Arguments:
+        given = Arguments()
+        for arg in node.args:
+            value = self.eval(arg.value)  # type: ignore[attr-defined]
+            if arg.star == "**":
+                if isinstance(value, Mapping_):
+                    given.kwargs.update(dict(value.entries))
+                    given.open = given.open or value.open
+                else:
+                    given.open = True
+            elif arg.star == "*":
+                self._starred(given, value, arg)
+            elif arg.keyword is not None:
+                given.kwargs[arg.keyword] = value
+                given.keyword_sites[arg.keyword] = arg.value
+            else:
+                given.args.append(value)
+                given.sites.append(arg.value)
+        return given
+
+    def _starred(self, given: Arguments, value: Value, arg: n.Arg) -> None:
+        from msalint.values import ShapeValue
+
+        if isinstance(value, Items):
+            given.args += value.items
+            given.sites += [arg.value] * len(value.items)
+        elif isinstance(value, ShapeValue):
+            given.args.append(value)
+            given.sites.append(arg.value)
+        else:
+            given.open = True
+
+    # --- methods ----------------------------------------------------------------------------------------------
+
+    def call_method(self, receiver: Value, func: n.Attr, given: Arguments, node: n.Call) -> Value:
+        name = func.name
+        if isinstance(receiver, AttentionTuple) and name in METHODS:
+            self.state.emit(TupleUsed(node, receiver.at, name))
+            receiver = receiver.output
+        if isinstance(receiver, Tensor) or self._tensor_method(receiver, name):
+            return self._tensor_call(receiver, func, given, node)
+        if isinstance(receiver, Items) and name in _LIST_METHODS:
+            return self._list_call(receiver, func, given)
+        if isinstance(receiver, Library) and receiver.path == "builtins.super()":
+            return self._super_call(name, given, node)
+        if isinstance(receiver, Instance):
+            return self._instance_call(receiver, name, given, node)
+        if isinstance(receiver, Mapping_) and name == "get" and given.args:
+            key = given.args[0]
+            found = receiver.get(key.value) if isinstance(key, Const) and isinstance(key.value, str) else None
+            return found or (given.args[1] if len(given.args) > 1 and not receiver.open else UNKNOWN)
+        callee = self.attribute(receiver, name, func)
+        return self.call_value(callee, given, node, receiver, name)
+
+    def _tensor_method(self, receiver: Value, name: str) -> bool:
+        if not isinstance(receiver, Opaque) or name not in METHODS or not receiver.key:
+            return False
+        return receiver.hint not in {"str", "int", "float"} and name not in {"to", "type", "data", "index_select"}
+
+    def _tensor_call(self, receiver: Value, func: n.Attr, given: Arguments, node: n.Call) -> Value:
+        tensor = self.state.as_tensor(receiver)
+        operation = METHODS.get(func.name)
+        if tensor is None or operation is None:
+            return UNKNOWN
+        call = self.invocation(func.name, given, node)
+        call.args.insert(0, tensor)
+        call.sites.insert(0, func.value)
+        if func.name == "where":
+            call.kwargs["__method__"] = Const(True)
+        result = operation(call) or UNKNOWN
+        if func.name.endswith("_") and isinstance(func.value, (n.Name, n.Attr)) and isinstance(result, Tensor):
+            self.bind(func.value, result, node)  # type: ignore[attr-defined]
+        return result
+
+    def _list_call(self, receiver: Items, func: n.Attr, given: Arguments) -> Value:
+        added: tuple[Value, ...] = ()
+        if func.name == "append" and given.args:
+            added = (given.args[0],)
+        elif func.name == "extend" and given.args and isinstance(given.args[0], Items):
+            added = given.args[0].items
+        elif func.name == "insert" and len(given.args) > 1:
+            added = (given.args[1],)
+        if len(receiver.items) < 256 and isinstance(func.value, (n.Name, n.Attr)):
+            grown = Items(receiver.items + added, receiver.kind)
+            self.bind(func.value, grown, func)  # type: ignore[attr-defined]
+        return NONE
+
+    def _super_call(self, name: str, given: Arguments, node: n.Call) -> Value:
+        frame = self.frames[-1]
+        owner, receiver = frame.owner, frame.receiver
+        if owner is None or not isinstance(receiver, Instance):
+            return UNKNOWN
+        found = self.program.member(receiver.cls, name, after=owner)
+        if found is None or not isinstance(found[0], n.FunctionDef):
+            return NONE if name == "__init__" else UNKNOWN
+        function = Function(found[0], found[1].module, None, found[1])
+        return self.inline(function, given, node, receiver)
+
+    def _instance_call(self, receiver: Instance, name: str, given: Arguments, node: n.Call) -> Value:
+        stored = self.state.attributes.get((receiver.key, name))
+        if stored is not None:
+            return self.call_value(stored, given, node)
+        found = self.program.member(receiver.cls, name)
+        if found is not None and isinstance(found[0], n.FunctionDef):
+            function = Function(found[0], found[1].module, None, found[1])
+            static = "staticmethod" in decorator_names(found[0])
+            return self.inline(function, given, node, None if static else receiver)
+        if found is not None:
+            return self.call_value(self.attribute(receiver, name, node), given, node)
+        return self.module_method(receiver, name, given, node)
+
+    # --- any callable -----------------------------------------------------------------------------------------
+
+    def invocation(self, name: str, given: Arguments, node: n.Node) -> Invocation:
+        def call(function: Value, args: Sequence[Value]) -> Value:
+            inner = Arguments()
+            inner.args = list(args)
+            inner.sites = [node] * len(inner.args)
+            return self.call_value(function, inner, node)
+
+        return Invocation(
+            self.state,
+            node,
+            name,
+            list(given.args),
+            dict(given.kwargs),
+            list(given.sites),
+            dict(given.keyword_sites),
+            call,
+            given.open,
+        )
+
+    def call_value(
+        self, callee: Value, given: Arguments, node: n.Node, receiver: Value | None = None, name: str = ""
+    ) -> Value:
+        """Call a value with evaluated arguments."""
+        if isinstance(callee, Library):
+            return self._library_call(callee.path, given, node)
+        if isinstance(callee, Function):
+            return self.inline(callee, given, node)
+        if isinstance(callee, ClassValue):
+            return self.instantiate(callee, given, node)
+        if isinstance(callee, Instance):
+            return self._forward(callee, given, node)
+        if isinstance(callee, Layer):
+            return self.layer_call(callee, given, node)
+        if isinstance(callee, Method):
+            return self._bound_call(callee, given, node)
+        if isinstance(callee, Partial):
+            inner = Arguments()
+            inner.args = [*callee.args, *given.args]
+            inner.sites = [node] * len(callee.args) + given.sites
+            inner.kwargs = {**dict(callee.kwargs), **given.kwargs}
+            inner.keyword_sites = {**{k: node for k, _ in callee.kwargs}, **given.keyword_sites}
+            inner.open = given.open
+            return self.call_value(callee.function, inner, node)
+        return guess_call(callee, self.invocation(name, given, node), receiver)
+
+    def _bound_call(self, method: Method, given: Arguments, node: n.Node) -> Value:
+        if method.function is not None:
+            return self.inline(method.function, given, node, method.receiver)
+        operation = METHODS.get(method.name)
+        tensor = self.state.as_tensor(method.receiver)
+        if operation is None or tensor is None:
+            return UNKNOWN
+        call = self.invocation(method.name, given, node)
+        call.args.insert(0, tensor)
+        call.sites.insert(0, node)
+        return operation(call) or UNKNOWN
+
+    def layer_call(self, layer: Layer, given: Arguments, node: n.Node) -> Value:
+        for i, value in enumerate(given.args):
+            if isinstance(value, AttentionTuple):
+                self.state.emit(TupleUsed(given.sites[i], value.at, layer.kind))
+                given.args[i] = value.output
+        call = self.invocation(layer.kind, given, node)
+        assert call.call is not None
+        result = layers.apply(call, layer, call.call)
+        return result if result is not None else guess_call(layer, call, None)
+
+    def _forward(self, instance: Instance, given: Arguments, node: n.Node) -> Value:
+        for name in ("forward", "__call__"):
+            found = self.program.member(instance.cls, name)
+            if found is not None and isinstance(found[0], n.FunctionDef):
+                return self.inline(Function(found[0], found[1].module, None, found[1]), given, node, instance)
+        return guess_call(instance, self.invocation("", given, node), None)
+
+    def _library_call(self, path: str, given: Arguments, node: n.Node) -> Value:
+        builtin = self.builtin_call(path, given, node)
+        if builtin is not None:
+            return builtin
+        operation = PATHS.get(path)
+        call = self.invocation(path.rsplit(".", 1)[-1], given, node)
+        if operation is not None:
+            for i, value in enumerate(call.args):
+                if isinstance(value, AttentionTuple):
+                    self.state.emit(TupleUsed(call.sites[i], value.at, call.name))
+                    call.args[i] = value.output
+            return operation(call) or UNKNOWN
+        kind = layer_kind(path)
+        if kind is not None:
+            return layers.build(call, kind)
+        if path.startswith(("torch.nn.init.", "torch.jit.", "warnings.", "logging.")):
+            return given.args[0] if given.args and "jit" in path else NONE
+        return guess_call(Library(path), call, None)
+
+    # --- project functions and classes ------------------------------------------------------------------------
+
+    def inline(self, function: Function, given: Arguments, node: n.Node, receiver: Value | None = None) -> Value:
+        """Run a function of the project with the arguments it is given."""
+        target = function.node
+        if len(self.frames) > MAX_DEPTH or any(frame.node is target for frame in self.frames):
+            return UNKNOWN
+        frame = Frame(function.module, target, outer=function.closure, owner=function.owner, receiver=receiver)
+        if function.closure is not None and receiver is None:
+            frame.receiver = function.closure.receiver
+            frame.owner = function.owner or function.closure.owner
+        self._bind_parameters(frame, target, given, receiver)
+        self.reached.add(id(target))
+        self.frames.append(frame)
+        context = self.state.context
+        if isinstance(target, n.FunctionDef):
+            self.state.context = (*context, target.name, target.docstring) if target.docstring else (*context, target.name)
+        try:
+            if isinstance(target, n.Lambda):
+                return self.eval(target.body)  # type: ignore[attr-defined, no-any-return]
+            self.run(target.body)  # type: ignore[attr-defined]
+            return frame.returned if frame.returned is not None else NONE
+        finally:
+            self.frames.pop()
+            self.state.context = context
+
+    def _bind_parameters(self, frame: Frame, target: n.FunctionDef | n.Lambda, given: Arguments, receiver: Value | None) -> None:
+        args = list(given.args)
+        if receiver is not None:
+            args.insert(0, receiver)
+        kwargs = dict(given.kwargs)
+        for param in target.params:
+            if param.kind == "*":
+                frame.variables[param.name] = Items(tuple(args))
+                args = []
+            elif param.kind == "**":
+                frame.variables[param.name] = Mapping_(tuple(kwargs.items()), given.open)
+            elif param.kind == "pos" and args:
+                frame.variables[param.name] = self._argument(args.pop(0), param)
+            elif param.name in kwargs:
+                frame.variables[param.name] = self._argument(kwargs.pop(param.name), param)
+            elif param.default is not None and not given.open:
+                frame.variables[param.name] = self._default(frame, param)
+            else:
+                frame.variables[param.name] = Opaque(f"{id(frame)}.{param.name}", param.name)
+
+    def _argument(self, value: Value, param: n.Param) -> Value:
+        return replace(value, name=param.name) if isinstance(value, Opaque) and not value.name else value
+
+    def _default(self, frame: Frame, param: n.Param) -> Value:
+        assert param.default is not None
+        self.frames.append(frame)
+        try:
+            return self.eval(param.default)  # type: ignore[attr-defined, no-any-return]
+        finally:
+            self.frames.pop()
+
+    def instantiate(self, cls: ClassValue, given: Arguments, node: n.Node) -> Value:
+        """`Class(...)`: a new object, its `__init__` run."""
+        bases = self.program.library_bases(cls)
+        if any(base.rsplit(".", 1)[-1] in {"Enum", "IntEnum", "StrEnum", "NamedTuple", "TypedDict"} for base in bases):
+            return UNKNOWN
+        self.instances = getattr(self, "instances", 0) + 1
+        instance = Instance(cls, f"{cls.name}#{self.instances}")
+        self.initialise(instance, given, node)
+        return instance
+
+    def initialise(self, instance: Instance, given: Arguments, node: n.Node) -> None:
+        found = self.program.member(instance.cls, "__init__")
+        if found is not None and isinstance(found[0], n.FunctionDef):
+            self.inline(Function(found[0], found[1].module, None, found[1]), given, node, instance)
+        elif found is None:
+            self._dataclass_fields(instance, given)
+
+    def _dataclass_fields(self, instance: Instance, given: Arguments) -> None:
+        """A dataclass has no `__init__` to run: arguments become attributes by name."""
+        for name, value in given.kwargs.items():
+            self.state.attributes[(instance.key, name)] = value
+
+    def matmul(self, left: Value, right: Value, at: n.Node, a: n.Node, b: n.Node) -> Value:
+        x, y = self.state.as_tensor(left), self.state.as_tensor(right)
+        if x is None or y is None:
+            return UNKNOWN
+        return multiply(self.state, x, y, at, (a, b)) or UNKNOWN
+
+
+_LAYER_MODULES = ("torch.nn.", "torch.nn.modules.")
+
+
+def layer_kind(path: str) -> str | None:
+    """The class name of a torch.nn layer, None for any other path."""
+    last = path.rsplit(".", 1)[-1]
+    if path.startswith("einops.layers.torch."):
+        return last if last in layers.PARAMETERS else None
+    if path.startswith(_LAYER_MODULES) and not path.startswith(("torch.nn.functional.", "torch.nn.init.")):
+        return last if last[:1].isupper() else None
+    return None
+
+
+def plain(value: Value) -> bool:
+    return isinstance(value, (Const, Int, Real))

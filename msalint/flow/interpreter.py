@@ -1,0 +1,603 @@
+"""Runs definitions on abstract values, one path at a time, the way a reader follows the code.
+
+There is no control-flow graph and no join: a condition that is not known is decided, its answer remembered under a
+key that later tests of the same thing share, and the other answer gets a run of its own (`paths.py`).
+
+    if mask is not None:            decides none:mask, once
+        scores = scores + mask
+    ...
+    if mask is not None:            the same answer
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from msalint.facts import Bound, Discarded, PowerPrecedence, Revealed, TupleUsed, shape_of
+from msalint.flow import tests
+from msalint.flow.calls import Calls
+from msalint.flow.frame import Frame, GivenUp, Left
+from msalint.flow.program import Program
+from msalint.flow.targets import Targets
+from msalint.ops import indexing, scalars
+from msalint.ops.elementwise import binary, compare, inverted, logic, negated_tensor
+from msalint.ops.indexing import Range
+from msalint.ops.table import METHODS
+from msalint.state import State
+from msalint.syntax import nodes as n
+from msalint.syntax.module import Module
+from msalint.values import (
+    FALSE,
+    NONE,
+    TRUE,
+    UNKNOWN,
+    AttentionTuple,
+    Condition,
+    Const,
+    Function,
+    Int,
+    Items,
+    Many,
+    Mapping_,
+    Mod,
+    Opaque,
+    Rank,
+    Real,
+    ShapeValue,
+    Tensor,
+    Value,
+)
+
+MAX_STEPS = 40_000
+"""Expressions and statements evaluated on one path."""
+
+_DISCARDABLE = frozenset(
+    "masked_fill softmax log_softmax transpose permute contiguous view reshape unsqueeze squeeze expand swapaxes "
+    "flatten masked_scatter".split()
+)
+
+
+class Interpreter(Calls, Targets):
+    """One path through the program. `state` is what is known; `frames` are the calls under way, outermost first."""
+
+    def __init__(self, program: Program, state: State, trace: bool = False) -> None:
+        self.program = program
+        self.state = state
+        self.trace = trace
+        self.frames: list[Frame] = []
+        self.globals: dict[tuple[int, str], Value] = {}
+        self.steps = 0
+        self.reached: set[int] = set()
+        self.outgrown = False
+        self._evaluators: dict[type, Callable[[n.Expr], Value]] = {
+            n.Name: self._name,
+            n.Const: self._const,
+            n.Attr: self._attr,
+            n.Call: self.call_node,
+            n.Index: self._index,
+            n.Binary: self._binary,
+            n.Unary: self._unary,
+            n.Compare: self._compare,
+            n.BoolOp: self._bool_op,
+            n.IfExp: self._if_exp,
+            n.Sequence_: self._sequence,
+            n.Dict: self._dict,
+            n.Lambda: self._lambda,
+            n.Comprehension: self._comprehension,
+            n.Walrus: self._walrus,
+            n.FString: self._fstring,
+            n.Opaque: self._opaque,
+            n.Star: self._star,
+            n.Slice: self._opaque,
+        }
+        self._executors: dict[type, Callable[..., Left | None]] = {
+            n.Assign: self._assign,
+            n.AugAssign: self._aug_assign,
+            n.ExprStmt: self._expr_stmt,
+            n.Return: self._return,
+            n.If: self._if,
+            n.For: self._for,
+            n.While: self._while,
+            n.With: self._with,
+            n.Try: self._try,
+            n.Match: self._match,
+            n.Raise: self._raise,
+            n.Assert: self._assert,
+            n.FunctionDef: self._function_def,
+            n.ClassDef: self._class_def,
+            n.Import: self._import,
+            n.Flow: self._flow,
+            n.Delete: self._nothing,
+        }
+
+    @property
+    def frame(self) -> Frame:
+        return self.frames[-1]
+
+    def tick(self) -> None:
+        self.steps += 1
+        if self.steps > MAX_STEPS:
+            raise GivenUp
+
+    # --- expressions ------------------------------------------------------------------------------------------
+
+    def eval(self, node: n.Expr) -> Value:
+        """The value of an expression; unknown where nothing is known."""
+        self.tick()
+        return self._evaluators[type(node)](node)
+
+    def _name(self, node: n.Expr) -> Value:
+        assert isinstance(node, n.Name)
+        value = self.frame.find(node.id)
+        if value is None:
+            value = self.global_value(self.frame.module, node.id)
+        return self.refined(value)
+
+    def refined(self, value: Value) -> Value:
+        """The value, or None where this path decided that it is None."""
+        if isinstance(value, Opaque) and value.key and self.state.decisions.known(f"none:{value.key}") is True:
+            return NONE
+        return value
+
+    def _const(self, node: n.Expr) -> Value:
+        assert isinstance(node, n.Const)
+        return scalars.number(node.value)
+
+    def _attr(self, node: n.Expr) -> Value:
+        assert isinstance(node, n.Attr)
+        return self.refined(self.attribute(self.eval(node.value), node.name, node))
+
+    def _index(self, node: n.Expr) -> Value:
+        assert isinstance(node, n.Index)
+        value = self.eval(node.value)
+        items = [self.index_item(item) for item in node.items]
+        return self.indexed(value, items, node)
+
+    def index_item(self, node: n.Expr) -> indexing.Item:
+        if isinstance(node, n.Slice):
+            parts = [None if part is None else self.eval(part) for part in (node.lower, node.upper, node.step)]
+            return Range(*(None if part == NONE else part for part in parts))
+        return self.eval(node)
+
+    def indexed(self, value: Value, items: list[indexing.Item], node: n.Expr) -> Value:
+        if isinstance(value, AttentionTuple):
+            index = self.state.as_int(items[0]) if len(items) == 1 and not isinstance(items[0], Range) else None
+            return {0: value.output, 1: value.weights, -1: value.weights, -2: value.output}.get(index or 0, UNKNOWN)
+        if isinstance(value, Mapping_) and len(items) == 1:
+            key = items[0]
+            found = value.get(key.value) if isinstance(key, Const) and isinstance(key.value, str) else None
+            return found or UNKNOWN
+        if isinstance(value, (Items, Many, ShapeValue)):
+            return indexing.of_sequence(self.state, value, items) or UNKNOWN
+        if isinstance(value, Opaque):
+            return self._opaque_item(value, items)
+        tensor = self.state.as_tensor(value)
+        return indexing.read(self.state, tensor, items) if tensor is not None else UNKNOWN
+
+    def _opaque_item(self, value: Opaque, items: list[indexing.Item]) -> Value:
+        """An index into a value known by name: a tensor's if it looks so, else an element by name."""
+        only = items[0] if len(items) == 1 else None
+        if isinstance(only, Const) and isinstance(only.value, str):
+            return value.member(only.value) if value.key else UNKNOWN
+        plain = isinstance(only, (Int, Opaque)) and value.hint != "tensor"
+        if value.key and value.key in self.state.tensors:
+            plain = False
+        if plain and isinstance(only, Int):
+            return Opaque(f"{value.key}[{only.size}]" if value.key else "", value.name, source=value.source)
+        if plain:
+            return UNKNOWN
+        tensor = self.state.as_tensor(value)
+        return indexing.read(self.state, tensor, items) if tensor is not None else UNKNOWN
+
+    def _binary(self, node: n.Expr) -> Value:
+        assert isinstance(node, n.Binary)
+        self._tell_precedence(node)
+        left, right = self.eval(node.left), self.eval(node.right)
+        return self.combine(node.op, left, right, node, node.left, node.right)
+
+    def combine(self, sign: str, left: Value, right: Value, at: n.Node, a: n.Node, b: n.Node) -> Value:
+        """`left sign right` for any two values."""
+        for value, side in ((left, a), (right, b)):
+            if isinstance(value, AttentionTuple) and sign in {"+", "-", "*", "/", "@"}:
+                self.state.emit(TupleUsed(side, value.at, sign))
+        left, right = self._untupled(left), self._untupled(right)
+        if sign == "@":
+            return self.matmul(left, right, at, a, b)
+        if sign in {"&", "|", "^"}:
+            return logic(self.state, sign, left, right, at) or UNKNOWN
+        if sign == "+" and isinstance(left, (Items, ShapeValue)) and isinstance(right, (Items, ShapeValue)):
+            return self.concatenated(left, right)
+        if sign == "*" and isinstance(left, Items):
+            times = self.state.as_int(right)
+            if times is not None and 0 <= times <= 64:
+                return Items(left.items * times, left.kind)
+            return Many(left.items[0], self.state.as_size(right), left.kind) if left.items else UNKNOWN
+        value = binary(self.state, sign, left, right, at, a, b)
+        if sign in {"//", "/"} and not isinstance(left, Tensor):
+            self.remember_division(left, right, at)
+        return value if value is not None else UNKNOWN
+
+    def _untupled(self, value: Value) -> Value:
+        return value.output if isinstance(value, AttentionTuple) else value
+
+    def remember_division(self, left: Value, right: Value, at: n.Node) -> None:
+        """Where a division stands: a missing check is reported there."""
+        numerator, denominator = self.state.as_size(left), self.state.as_size(right)
+        if numerator is not None and denominator is not None:
+            self.state.division_sites.setdefault((numerator, denominator), at)
+
+    def concatenated(self, left: Items | ShapeValue, right: Items | ShapeValue) -> Value:
+        """`x.shape[:-1] + (heads, d)` and tuples of values."""
+        parts = [part for side in (left, right) for part in (side.items if isinstance(side, Items) else (side,))]
+        return Items(tuple(parts), left.kind if isinstance(left, Items) else "tuple")
+
+    def _tell_precedence(self, node: n.Binary) -> None:
+        """`d ** 1 / 2`: the power binds first."""
+        power = node.left
+        if node.op != "/" or not isinstance(power, n.Binary) or power.op != "**":
+            return
+        exponent, sign = power.right, ""
+        if isinstance(exponent, n.Unary) and exponent.op == "-":
+            exponent, sign = exponent.operand, "-"
+        divisor = node.right
+        if not (isinstance(exponent, n.Const) and isinstance(divisor, n.Const)):
+            return
+        if exponent.value != 1 or divisor.value not in (2, 3, 4) or power.text.endswith(")"):
+            return
+        base = power.left.text
+        value = f"{base} / {divisor.value}" if not sign else f"1 / ({divisor.value} * {base})"
+        mended = f"{base} ** ({sign}{exponent.text} / {divisor.text})"
+        self.state.emit(PowerPrecedence(node, base, value, mended))
+
+    def _unary(self, node: n.Expr) -> Value:
+        assert isinstance(node, n.Unary)
+        if node.op == "not":
+            truth = self.state.truth(value := self.eval(node.operand))
+            if truth is not None:
+                return FALSE if truth else TRUE
+            if isinstance(value, Condition):
+                return value.inverted()
+            return Condition(tests.key_of(value, node.operand), negated=True)
+        value = self.eval(node.operand)
+        if node.op == "-":
+            tensor = value if isinstance(value, Tensor) else None
+            return negated_tensor(tensor) if tensor is not None else scalars.negated(value) or self._minus(value)
+        if node.op == "~":
+            tensor = self.state.as_tensor(value)
+            return inverted(tensor) if tensor is not None else UNKNOWN
+        return value
+
+    def _minus(self, value: Value) -> Value:
+        real = self.state.as_real(value)
+        return Real(-1.0) * real if real is not None and isinstance(value, Opaque) and value.key else UNKNOWN
+
+    def _compare(self, node: n.Expr) -> Value:
+        assert isinstance(node, n.Compare)
+        left, right = self.eval(node.left), self.eval(node.rights[0])
+        if len(node.ops) > 1:
+            for more in node.rights[1:]:
+                self.eval(more)
+            return Condition(f"node:{id(node)}")
+        sign = node.ops[0]
+        if sign in {"==", "!=", "<", "<=", ">", ">="}:
+            a, b = self._as_compared(left, right), self._as_compared(right, left)
+            tensor = compare(self.state, sign, a, b, node)
+            if tensor is not None:
+                return tensor
+        return tests.comparison(self.state, sign, left, right, node)
+
+    def _as_compared(self, value: Value, other: Value) -> Value:
+        """A value known by name that is compared like a tensor (`ids != pad_id`, `mask == 0`) is one."""
+        if isinstance(value, Opaque) and value.key and tests.compared_as_tensor(value, other):
+            return self.state.as_tensor(value) or value
+        return value
+
+    def _bool_op(self, node: n.Expr) -> Value:
+        assert isinstance(node, n.BoolOp)
+        left = self.eval(node.left)
+        truth = self.state.truth(left)
+        if truth is None:
+            truth = self.decide(left, node.left, default=True)
+        if truth == (node.op == "or"):
+            return left
+        return self.eval(node.right)
+
+    def _if_exp(self, node: n.Expr) -> Value:
+        assert isinstance(node, n.IfExp)
+        return self.eval(node.body if self.test(node.test) else node.orelse)
+
+    def _sequence(self, node: n.Expr) -> Value:
+        assert isinstance(node, n.Sequence_)
+        items: list[Value] = []
+        for item in node.items:
+            value = self.eval(item.value if isinstance(item, n.Star) else item)
+            if not isinstance(item, n.Star):
+                items.append(value)
+            elif isinstance(value, Items):
+                items += value.items
+            elif isinstance(value, ShapeValue):
+                items.append(value)
+            else:
+                return Many(UNKNOWN, kind=node.kind)
+        return Items(tuple(items), node.kind)
+
+    def _star(self, node: n.Expr) -> Value:
+        assert isinstance(node, n.Star)
+        return self.eval(node.value)
+
+    def _dict(self, node: n.Expr) -> Value:
+        assert isinstance(node, n.Dict)
+        entries: list[tuple[str, Value]] = []
+        open_ = False
+        for key, item in zip(node.keys, node.values):
+            value = self.eval(item)
+            if key is None:
+                if isinstance(value, Mapping_):
+                    entries += value.entries
+                open_ = open_ or not isinstance(value, Mapping_) or value.open
+                continue
+            name = self.eval(key)
+            if isinstance(name, Const) and isinstance(name.value, str):
+                entries.append((name.value, value))
+            else:
+                open_ = True
+        return Mapping_(tuple(entries), open_)
+
+    def _lambda(self, node: n.Expr) -> Value:
+        return Function(node, self.frame.module, self.frame)
+
+    def _comprehension(self, node: n.Expr) -> Value:
+        assert isinstance(node, n.Comprehension)
+        return self.comprehended(node, 0)
+
+    def _walrus(self, node: n.Expr) -> Value:
+        assert isinstance(node, n.Walrus)
+        value = self.eval(node.value)
+        self.bind(node.target, value, node.value)
+        return value
+
+    def _fstring(self, node: n.Expr) -> Value:
+        return Opaque(hint="str")
+
+    def _opaque(self, node: n.Expr) -> Value:
+        for part in node.children():
+            if isinstance(part, n.Expr):
+                self.eval(part)
+        return UNKNOWN
+
+    # --- conditions -------------------------------------------------------------------------------------------
+
+    def test(self, node: n.Expr, prefer: bool = True, both: bool = True) -> bool:
+        """The answer to a condition on this path; `prefer` is the one taken first, `both` whether the other counts."""
+        if isinstance(node, n.Unary) and node.op == "not":
+            return not self.test(node.operand, not prefer, both)
+        if isinstance(node, n.BoolOp):
+            first = self.test(node.left, prefer, both)
+            if first == (node.op == "or"):
+                return first
+            return self.test(node.right, prefer, both)
+        value = self.eval(node)
+        truth = self.state.truth(value)
+        return self.decide(value, node, prefer, both) if truth is None else truth
+
+    def decide(self, value: Value, node: n.Expr, default: bool, both: bool = True) -> bool:
+        """Decide an open condition, remember the answer, and learn what it teaches."""
+        key = tests.key_of(value, node)
+        negated = isinstance(value, Condition) and value.negated
+        first = default != negated
+        if both and key.startswith("none:"):
+            first = False
+        if both and key.startswith("eq:"):
+            first = first and not key.endswith(":None")
+        answer = self.state.decisions.answer(key, first, both) != negated
+        self.state.learn(value, answer)
+        return answer
+
+    # --- statements -------------------------------------------------------------------------------------------
+
+    def run(self, body: Sequence[n.Stmt]) -> Left | None:
+        """Run statements in order; how they were left, None if to the end."""
+        for statement in body:
+            self.tick()
+            left = self._executors[type(statement)](statement)
+            if left is not None:
+                return left
+        return None
+
+    def _nothing(self, node: n.Stmt) -> Left | None:
+        return None
+
+    def _assign(self, node: n.Assign) -> Left | None:
+        if node.value is None:
+            return None
+        value = self.eval(node.value)
+        value = self.commented(value, node)
+        for target in node.targets:
+            self.bind(target, value, node.value)
+            if self.trace:
+                self._tell_bound(target)
+        return None
+
+    def _tell_bound(self, target: n.Expr) -> None:
+        if isinstance(target, n.Sequence_):
+            for item in target.items:
+                self._tell_bound(item)
+        elif isinstance(target, n.Name):
+            value = self.frame.find(target.id)
+            if value is not None and len(self.frames) > 0:
+                self.state.emit(Bound(target, target.id, value))
+
+    def _aug_assign(self, node: n.AugAssign) -> Left | None:
+        old = self.eval(node.target)
+        right = self.eval(node.value)
+        if node.op == "+" and isinstance(old, Items) and isinstance(right, Items):
+            value: Value = Items(old.items + right.items, old.kind)
+        else:
+            value = self.combine(node.op, old, right, node, node.target, node.value)
+        self.bind(node.target, value, node.value)
+        return None
+
+    def _expr_stmt(self, node: n.ExprStmt) -> Left | None:
+        expression = node.value
+        if isinstance(expression, n.Const):
+            return None
+        value = self.eval(expression)
+        self._tell_discarded(expression, value, node)
+        return None
+
+    def _tell_discarded(self, expression: n.Expr, value: Value, node: n.ExprStmt) -> None:
+        """A result that nobody takes."""
+        if isinstance(expression, n.Call) and isinstance(expression.func, n.Attr):
+            operation, receiver = expression.func.name, expression.func.value
+            if operation in _DISCARDABLE and isinstance(value, Tensor):
+                self.state.emit(Discarded(node, operation, _assignable(receiver), receiver))
+        elif isinstance(expression, n.Binary) and expression.op == "+" and isinstance(value, Tensor):
+            self.state.emit(Discarded(node, "+", _assignable(expression.left), expression.left))
+
+    def _return(self, node: n.Return) -> Left | None:
+        self.frame.returned = self.eval(node.value) if node.value is not None else NONE
+        return Left.RETURN
+
+    def _if(self, node: n.If) -> Left | None:
+        if _raises(node.body):
+            taken = self.test(node.test, prefer=False, both=False)
+        elif node.orelse and _raises(node.orelse):
+            taken = self.test(node.test, prefer=True, both=False)
+        else:
+            taken = self.test(node.test, prefer=not _returns_early(node))
+        return self.run(node.body if taken else node.orelse)
+
+    def _while(self, node: n.While) -> Left | None:
+        if self.test(node.test, both=False):
+            left = self.run(node.body)
+            if left in {Left.RETURN, Left.RAISE}:
+                return left
+        return None
+
+    def _for(self, node: n.For) -> Left | None:
+        iterable = self.eval(node.iter)
+        values, length, exact = self.iterated(iterable, node.iter)
+        before = dict(self.frame.variables)
+        for value in values:
+            self.bind(node.target, value, node.iter)
+            left = self.run(node.body)
+            if left in {Left.RETURN, Left.RAISE}:
+                return left if exact else None
+            if left is Left.BREAK:
+                break
+        else:
+            self.run(node.orelse)
+        if not exact:
+            self.widen(before, length)
+        return None
+
+    def _with(self, node: n.With) -> Left | None:
+        for item, target in zip(node.items, node.targets):
+            value = self.eval(item)
+            self.enter(item, value)
+            if target is not None:
+                self.bind(target, UNKNOWN, item)
+        return self.run(node.body)
+
+    def _try(self, node: n.Try) -> Left | None:
+        left = self.run(node.body)
+        if left is Left.RAISE and node.handlers:
+            left = self.run(node.handlers[0].body)
+        elif left is None:
+            left = self.run(node.orelse)
+        final = self.run(node.final)
+        return final or left
+
+    def _match(self, node: n.Match) -> Left | None:
+        self.eval(node.subject)
+        for case in node.cases:
+            key = f"node:{id(case)}"
+            if self.state.decisions.answer(key, True):
+                for name in case.names:
+                    self.frame.variables[name] = UNKNOWN
+                return self.run(case.body)
+        return None
+
+    def _raise(self, node: n.Raise) -> Left | None:
+        return Left.RAISE
+
+    def _assert(self, node: n.Assert) -> Left | None:
+        self.test(node.test, prefer=True, both=False)
+        return None
+
+    def _function_def(self, node: n.FunctionDef) -> Left | None:
+        self.frame.variables[node.name] = Function(node, self.frame.module, self.frame, self.frame.owner)
+        return None
+
+    def _class_def(self, node: n.ClassDef) -> Left | None:
+        from msalint.values import ClassValue
+
+        self.frame.variables[node.name] = ClassValue(node, self.frame.module)
+        return None
+
+    def _import(self, node: n.Import) -> Left | None:
+        for local, dotted in node.names:
+            if local != "*":
+                self.frame.variables[local] = self.program.dotted(dotted, self.frame.module)
+        return None
+
+    def _flow(self, node: n.Flow) -> Left | None:
+        return {"break": Left.BREAK, "continue": Left.CONTINUE}.get(node.kind)
+
+    # --- modules ----------------------------------------------------------------------------------------------
+
+    def global_value(self, module: Module, name: str) -> Value:
+        """What a name of a module stands for on this path; assignments are evaluated when first asked for."""
+        found = self.program.value(module, name)
+        if found is not None:
+            return found
+        key = (id(module), name)
+        if key in self.globals:
+            return self.globals[key]
+        self.globals[key] = UNKNOWN
+        statement = module.definition(name) if name in module.names else None
+        if isinstance(statement, n.Assign):
+            self.frames.append(Frame(module))
+            try:
+                self._assign(statement)
+                self.globals[key] = self.frame.variables.get(name, UNKNOWN)
+            finally:
+                self.frames.pop()
+            return self.globals[key]
+        if name in module.names:
+            return UNKNOWN
+        return tests.builtin(name)
+
+    def reveal(self, call: n.Call) -> Value:
+        """`reveal_shape(x)`: what is known of x, told to the fixtures that test the flow."""
+        value = self.eval(call.args[0].value)
+        tensor = self.state.as_tensor(value)
+        self.state.emit(Revealed(call, shape_of(tensor) if tensor is not None else "unknown"))
+        return value
+
+
+def _assignable(node: n.Expr) -> str:
+    """The text of an expression that can stand left of `=`."""
+    return node.text if isinstance(node, (n.Name, n.Attr)) else ""
+
+
+def _raises(body: Sequence[n.Stmt]) -> bool:
+    return bool(body) and isinstance(body[-1], n.Raise)
+
+
+def _returns_early(node: n.If) -> bool:
+    """An `if` that only leaves: the code behind it is the main path."""
+    return not node.orelse and bool(node.body) and isinstance(node.body[-1], n.Return)
+
+
+def method_names() -> frozenset[str]:
+    return frozenset(METHODS)
+
+
+def rank_text(value: Value) -> str:
+    return "rank" if isinstance(value, (Rank, Mod)) else ""
+
+
+def named(value: Value, name: str) -> Value:
+    return replace(value, name=name) if isinstance(value, Opaque) and not value.name else value

@@ -1,0 +1,293 @@
+"""Loops and comprehensions: what is iterated over, and what is left of a list after an unknown number of rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msalint.flow.frame import Frame
+from msalint.ops.indexing import length_of
+from msalint.ops.layout import unbound
+from msalint.shapes.size import Size, Symbol
+from msalint.state import State
+from msalint.syntax import nodes as n
+from msalint.values import (
+    FALSE,
+    NONE,
+    TRUE,
+    UNKNOWN,
+    ClassValue,
+    Const,
+    DType,
+    Function,
+    Instance,
+    Int,
+    Items,
+    Layer,
+    Library,
+    Many,
+    Mapping_,
+    Opaque,
+    Partial,
+    ShapeValue,
+    Tensor,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from msalint.flow.calls import Arguments
+
+MAX_UNROLLED = 8
+"""Loops over this many known items or fewer are run item by item."""
+
+
+class Iteration:
+    """Iterating, and the builtins that make things to iterate over."""
+
+    state: State
+    frames: list[Frame]
+
+    if TYPE_CHECKING:
+
+        def eval(self, node: n.Expr) -> Value: ...
+
+        def bind(self, target: n.Expr, value: Value, source: n.Node) -> None: ...
+
+        def test(self, node: n.Expr, prefer: bool = True, both: bool = True) -> bool: ...
+
+        def call_value(self, callee: Value, given: Arguments, node: n.Node) -> Value: ...
+
+        def attribute(self, value: Value, name: str, node: n.Node) -> Value: ...
+
+    def iterated(self, value: Value, node: n.Node) -> tuple[Sequence[Value], Size | None, bool]:
+        """The values of a loop's rounds, how many there are, and whether the rounds are run one by one."""
+        if isinstance(value, Items):
+            if len(value.items) <= MAX_UNROLLED:
+                return value.items, Size.of(len(value.items)), True
+            return value.items[:1], Size.of(len(value.items)), False
+        if isinstance(value, Many):
+            return [value.element], value.length, False
+        if isinstance(value, Mapping_):
+            keys = [Const(key) for key, _ in value.entries]
+            return (keys, Size.of(len(keys)), True) if not value.open else (keys[:1] or [UNKNOWN], None, False)
+        if isinstance(value, Tensor):
+            tensor = self.state.resolve(value)
+            if tensor.lead is None and tensor.axes:
+                return self.iterated(unbound(self.state, tensor, 0), node)
+            return [UNKNOWN], None, False
+        if isinstance(value, Opaque) and value.key:
+            return [Opaque(f"{value.key}[]", "", source=value.source)], None, False
+        return [UNKNOWN], None, False
+
+    def widen(self, before: dict[str, Value], length: Size | None) -> None:
+        """After one round of many: lists that grew hold as many alike, numbers that changed are not known."""
+        variables = self.frames[-1].variables
+        for name, value in list(variables.items()):
+            old = before.get(name)
+            if old is None or old is value or old == value:
+                continue
+            if isinstance(old, Items) and isinstance(value, Items) and len(value.items) > len(old.items):
+                variables[name] = Many(value.items[-1], length if not old.items else None, value.kind)
+            elif isinstance(value, Int):
+                variables[name] = UNKNOWN
+            elif isinstance(old, Tensor) and isinstance(value, Tensor):
+                variables[name] = self._settled(old, value)
+
+    def _settled(self, old: Tensor, new: Tensor) -> Value:
+        """A tensor that a loop changes keeps what one round leaves as it was."""
+        a, b = self.state.resolve(old), self.state.resolve(new)
+        if a.lead is b.lead and len(a.axes) == len(b.axes):
+            sizes = [
+                self.state.relations.compare(self.state.size_of(x), self.state.size_of(y)).certainly
+                for x, y in zip(a.axes, b.axes)
+            ]
+            if all(sizes):
+                return b
+        from msalint.ops.axes import vague
+
+        return vague(b)
+
+    def comprehended(self, node: n.Comprehension, depth: int) -> Value:
+        frame = self.frames[-1]
+        inner = Frame(frame.module, frame.node, outer=frame, owner=frame.owner, receiver=frame.receiver)
+        self.frames.append(inner)
+        try:
+            return self._rounds(node, depth)
+        finally:
+            self.frames.pop()
+
+    def _rounds(self, node: n.Comprehension, depth: int) -> Value:
+        loop = node.loops[depth]
+        values, length, exact = self.iterated(self.eval(loop.iter), loop.iter)
+        results: list[Value] = []
+        for value in values:
+            self.bind(loop.target, value, loop.iter)
+            if loop.conditions:
+                if not all(self.test(condition) for condition in loop.conditions):
+                    continue
+            if depth + 1 < len(node.loops):
+                inner = self._rounds(node, depth + 1)
+                results += inner.items if isinstance(inner, Items) else (UNKNOWN,)
+                continue
+            if node.key is not None:
+                self.eval(node.key)
+            results.append(self.eval(node.element))
+        if node.kind == "dict":
+            return Mapping_()
+        kind = "list" if node.kind != "generator" else "generator"
+        if exact:
+            return Items(tuple(results), kind)
+        return Many(results[0] if results else UNKNOWN, length, kind)
+
+    # --- builtins ---------------------------------------------------------------------------------------------
+
+    def builtin_call(self, path: str, given: Arguments, node: n.Node) -> Value | None:
+        """A builtin (or functools) function by its path; None for any other name."""
+        if not path.startswith(("builtins.", "functools.", "copy.", "typing.")):
+            return None
+        name = path.split(".", 1)[1]
+        args = given.args
+        if name == "len" and args:
+            return length_of(self.state, args[0]) or _length_text(args[0])
+        if name == "range":
+            return self._range(args, node)
+        if name in {"list", "tuple", "set", "reversed", "sorted"}:
+            return self._as_list(name, args)
+        if name == "zip":
+            return self._zip(args, node)
+        if name == "enumerate" and args:
+            return self._enumerate(args[0], node)
+        if name in {"map", "filter"} and len(args) > 1:
+            return self._map(args, node)
+        if name == "getattr" and len(args) > 1:
+            return self._getattr(args, node)
+        if name in {"setattr"} and len(args) > 2:
+            return self._setattr(args, node)
+        if name == "isinstance":
+            return self._isinstance(args, node)
+        if name == "partial" and args:
+            return Partial(args[0], tuple(args[1:]), tuple(given.kwargs.items()))
+        if name in {"deepcopy", "copy", "cast"} and args:
+            return _copied(args[-1])
+        if name == "dict":
+            return Mapping_(tuple(given.kwargs.items()), bool(args) or given.open)
+        if name == "bool" and args:
+            truth = self.state.truth(args[0])
+            return args[0] if truth is None else (TRUE if truth else FALSE)
+        if name == "print":
+            return NONE
+        if name == "divmod" and len(args) == 2:
+            from msalint.ops.scalars import arithmetic
+
+            self.remember_division(args[0], args[1], node)  # type: ignore[attr-defined]
+            parts = [arithmetic(self.state, sign, args[0], args[1]) or UNKNOWN for sign in ("//", "%")]
+            return Items(tuple(parts))
+        if name == "iter" and args:
+            return args[0]
+        return None
+
+    def _range(self, args: list[Value], node: n.Node) -> Value:
+        stop = args[1] if len(args) > 1 else args[0] if args else None
+        start = args[0] if len(args) > 1 else None
+        size = self.state.as_size(stop)
+        if size is not None and size.constant is not None and start is None and 0 <= size.constant <= 4:
+            return Items(tuple(Int(Size.of(i)) for i in range(size.constant)), "list")
+        length = size if start is None else None
+        return Many(Int(Size.of(Symbol(f"loop:{id(node)}", "i", positive=False))), length)
+
+    def _as_list(self, name: str, args: list[Value]) -> Value:
+        kind = {"tuple": "tuple", "set": "set"}.get(name, "list")
+        if not args:
+            return Items((), kind)
+        value = args[0]
+        if isinstance(value, Items):
+            items = tuple(reversed(value.items)) if name == "reversed" else value.items
+            return Items(items, kind)
+        if isinstance(value, Many):
+            return Many(value.element, value.length, kind)
+        if isinstance(value, ShapeValue):
+            return value
+        return UNKNOWN
+
+    def _zip(self, args: list[Value], node: n.Node) -> Value:
+        if all(isinstance(arg, Items) for arg in args):
+            columns = [arg.items for arg in args if isinstance(arg, Items)]
+            return Items(tuple(Items(row) for row in zip(*columns)), "list")
+        row: list[Value] = []
+        length: Size | None = None
+        for arg in args:
+            values, count, _ = self.iterated(arg, node)
+            row.append(values[0] if values else UNKNOWN)
+            length = length or count
+        return Many(Items(tuple(row)), length)
+
+    def _enumerate(self, value: Value, node: n.Node) -> Value:
+        if isinstance(value, Items):
+            return Items(tuple(Items((Int(Size.of(i)), item)) for i, item in enumerate(value.items)), "list")
+        values, length, _ = self.iterated(value, node)
+        index = Int(Size.of(Symbol(f"loop:{id(node)}", "i", positive=False)))
+        return Many(Items((index, values[0] if values else UNKNOWN)), length)
+
+    def _map(self, args: list[Value], node: n.Node) -> Value:
+        from msalint.flow.calls import Arguments
+
+        values, length, exact = self.iterated(args[1], node)
+        results = []
+        for value in values:
+            inner = Arguments()
+            inner.args, inner.sites = [value], [node]
+            results.append(self.call_value(args[0], inner, node))
+        return Items(tuple(results), "list") if exact else Many(results[0] if results else UNKNOWN, length)
+
+    def _getattr(self, args: list[Value], node: n.Node) -> Value:
+        name = args[1]
+        if not isinstance(name, Const) or not isinstance(name.value, str):
+            return UNKNOWN
+        found = self.attribute(args[0], name.value, node)
+        if len(args) > 2 and isinstance(found, Opaque) and found.source == "config":
+            # A config may or may not have it: the name is what people know it by, the default what it is worth.
+            default = self.state.as_size(args[2])
+            size = self.state.as_size(found)
+            if default is not None and size is not None and size.symbol is not None and default.constant is None:
+                self.state.defaults[size.symbol] = default
+        return found
+
+    def _setattr(self, args: list[Value], node: n.Node) -> Value:
+        name = args[1]
+        self.state.registry.register(args[2])
+        if isinstance(args[0], Instance) and isinstance(name, Const) and isinstance(name.value, str):
+            self.state.attributes[(args[0].key, name.value)] = args[2]
+        return NONE
+
+    def _isinstance(self, args: list[Value], node: n.Node) -> Value:
+        if len(args) == 2 and isinstance(args[0], (Layer, Instance, Tensor)) and isinstance(args[1], Library):
+            last = args[1].path.rsplit(".", 1)[-1]
+            if isinstance(args[0], Layer):
+                return TRUE if args[0].kind == last else FALSE
+            if isinstance(args[0], Tensor):
+                return TRUE if last == "Tensor" else FALSE
+        from msalint.values import Condition
+
+        key = args[0].key if args and isinstance(args[0], Opaque) else ""
+        return Condition(f"isinstance:{key}:{id(node)}")
+
+
+def _length_text(value: Value) -> Value:
+    if isinstance(value, Opaque) and value.key:
+        return Opaque(f"len({value.key})", f"len({value.name})", "int")
+    return UNKNOWN
+
+
+def _copied(value: Value) -> Value:
+    """A deep copy of a layer is another layer."""
+    if isinstance(value, Layer):
+        from dataclasses import replace
+
+        from msalint.ops.layers import next_serial
+
+        return replace(value, serial=next_serial())
+    return value
+
+
+def callable_value(value: Value) -> bool:
+    return isinstance(value, (Function, ClassValue, Layer, Library, DType))

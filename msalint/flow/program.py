@@ -1,0 +1,189 @@
+"""The modules of a project as one program: what a name of a module stands for, followed through imports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from msalint.syntax import nodes as n
+from msalint.syntax.module import Module
+from msalint.values import ClassValue, Function, Library, Value
+
+if TYPE_CHECKING:
+    from msalint.project import Project
+
+_OUTSIDE = frozenset(
+    "torch numpy math einops typing functools collections dataclasses abc os sys re warnings logging copy itertools "
+    "xformers flash_attn contextlib enum json time random pathlib tensorflow jax".split()
+)
+"""Packages that are never part of the project."""
+
+
+@dataclass
+class Program:
+    """One file being checked, and the other files of its project that it turned out to need."""
+
+    main: Module
+    project: Project | None = None
+    modules: dict[str, Module | None] = field(default_factory=dict)
+    values: dict[tuple[int, str], Value | None] = field(default_factory=dict)
+    depth: int = 0
+
+    def value(self, module: Module, name: str) -> Value | None:
+        """What a top-level definition or import of a module stands for; None for an assignment or an unknown name."""
+        key = (id(module), name)
+        if key not in self.values:
+            self.values[key] = None
+            self.values[key] = self._value(module, name)
+        return self.values[key]
+
+    def _value(self, module: Module, name: str) -> Value | None:
+        node = module.definition(name) if name in module.names else None
+        if isinstance(node, n.FunctionDef):
+            return Function(node, module)
+        if isinstance(node, n.ClassDef):
+            return ClassValue(node, module)
+        dotted = module.imports.get(name)
+        if dotted is not None:
+            return self.dotted(dotted, module)
+        for star in module.stars:
+            found = self._found(f"{star}.{name}", module)
+            if found is not None:
+                return found
+        return None
+
+    def dotted(self, dotted: str, importer: Module) -> Value:
+        """What a dotted name stands for: a definition of the project, or a name of a library."""
+        return self._found(dotted, importer) or Library(dotted.lstrip("."))
+
+    def _found(self, dotted: str, importer: Module) -> Value | None:
+        if self.project is None or dotted.split(".", 1)[0] in _OUTSIDE or self.depth > 6:
+            return None
+        source = self.project.find(dotted, importer.filename)
+        if source is None or not source.rest or "." in source.rest:
+            return None
+        module = self.module(source.filename, source.text)
+        if module is None:
+            return None
+        self.depth += 1
+        try:
+            return self.value(module, source.rest)
+        finally:
+            self.depth -= 1
+
+    def module(self, filename: str, text: str) -> Module | None:
+        """Another file of the project, read once; None if it can't be read."""
+        if filename not in self.modules:
+            from msalint.source import SourceError
+            from msalint.syntax.outline import TooDeep
+
+            try:
+                self.modules[filename] = Module.from_text(text, filename)
+            except (SourceError, TooDeep):
+                self.modules[filename] = None
+        return self.modules[filename]
+
+    def base_classes(self, cls: ClassValue) -> list[Value]:
+        """The bases of a class: classes of the project, or names of libraries."""
+        found: list[Value] = []
+        for base in cls.node.bases:
+            value = self._base(base, cls.module)
+            if value is not None:
+                found.append(value)
+        return found
+
+    def _base(self, base: n.Expr, module: Module) -> Value | None:
+        if isinstance(base, n.Name):
+            return self.value(module, base.id)
+        if isinstance(base, n.Attr):
+            names = [base.name]
+            here: n.Expr = base.value
+            while isinstance(here, n.Attr):
+                names.append(here.name)
+                here = here.value
+            if isinstance(here, n.Name):
+                root = module.imports.get(here.id)
+                if root is not None:
+                    return self.dotted(".".join([root, *reversed(names)]), module)
+        if isinstance(base, n.Index):
+            return self._base(base.value, module)
+        return None
+
+    def lineage(self, cls: ClassValue) -> list[ClassValue]:
+        """The class and its bases in the project, nearest first."""
+        order: list[ClassValue] = []
+        waiting: list[Value] = [cls]
+        while waiting and len(order) < 12:
+            here = waiting.pop(0)
+            if isinstance(here, ClassValue) and all(c.node is not here.node for c in order):
+                order.append(here)
+                waiting += self.base_classes(here)
+        return order
+
+    def library_bases(self, cls: ClassValue) -> list[str]:
+        """The names of the library classes that a class goes back to."""
+        return [b.path for c in self.lineage(cls) for b in self.base_classes(c) if isinstance(b, Library)]
+
+    def is_module(self, cls: ClassValue) -> bool:
+        """Whether a class is, or may well be, an nn.Module."""
+        return any("Module" in path or "PreTrained" in path for path in self.library_bases(cls))
+
+    def member(self, cls: ClassValue, name: str, after: ClassValue | None = None) -> tuple[n.Stmt, ClassValue] | None:
+        """The definition (or assignment) of a member, in the class or the nearest base that has it.
+
+        With `after`, only bases behind that class count, as `super()` has it.
+        """
+        lineage = self.lineage(cls)
+        if after is not None:
+            places = [i for i, c in enumerate(lineage) if c.node is after.node]
+            lineage = lineage[places[0] + 1 :] if places else []
+        for owner in lineage:
+            found = class_members(owner).get(name)
+            if found is not None:
+                return found, owner
+        return None
+
+
+def class_members(cls: ClassValue) -> dict[str, n.Stmt]:
+    """The statements of a class body by the name they bind; the last one counts."""
+    return members_of(cls.node)
+
+
+def members_of(node: n.ClassDef) -> dict[str, n.Stmt]:
+    found: dict[str, n.Stmt] = {}
+    for statement in _flat(node.body):
+        if isinstance(statement, (n.FunctionDef, n.ClassDef)):
+            if not (statement.name in found and _is_setter(statement)):
+                found[statement.name] = statement
+        elif isinstance(statement, n.Assign) and statement.value is not None:
+            for target in statement.targets:
+                if isinstance(target, n.Name):
+                    found[target.id] = statement
+    return found
+
+
+def _flat(body: tuple[n.Stmt, ...]) -> list[n.Stmt]:
+    flat: list[n.Stmt] = []
+    for statement in body:
+        if isinstance(statement, n.If):
+            flat += _flat(statement.body)
+        else:
+            flat.append(statement)
+    return flat
+
+
+def _is_setter(statement: n.Stmt) -> bool:
+    decorators = getattr(statement, "decorators", ())
+    return any(isinstance(d, n.Attr) and d.name in {"setter", "deleter"} for d in decorators)
+
+
+def decorator_names(node: n.FunctionDef | n.ClassDef) -> set[str]:
+    """The last names of the decorators: `staticmethod`, `property`, `no_grad`."""
+    names = set()
+    for decorator in node.decorators:
+        inner = decorator.func if isinstance(decorator, n.Call) else decorator
+        if isinstance(inner, n.Name):
+            names.add(inner.id)
+        elif isinstance(inner, n.Attr):
+            names.add(inner.name)
+    return names

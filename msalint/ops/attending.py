@@ -1,0 +1,237 @@
+"""What attention is made of, put together from its parts: how scores were scaled, and what weights are summed over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from msalint.facts import AttentionSite, Multiplied, Scaling, Weighted
+from msalint.ops.layout import is_head
+from msalint.ops.table import Invocation
+from msalint.diagnostic import Site
+from msalint.shapes.axes import Atom, Axis, Ident, axis_name
+from msalint.shapes.size import Size
+from msalint.shapes.vocabulary import BATCH, SEQ, role_of_name, says
+from msalint.state import State
+from msalint.values import Factor, Normalised, Product, Tensor
+
+
+def scaling_of(state: State, factors: Sequence[Factor], contracted: Axis, tensors: Sequence[Tensor]) -> Scaling:
+    """What a product over `contracted` was scaled with."""
+    head_dim = state.size_of(contracted)
+    widths = _widths(state, contracted, tensors, head_dim)
+    head_power, width_power, constant, unknown = Fraction(0), Fraction(0), 1.0, False
+    for factor in factors:
+        if factor.value is None or factor.value.coefficient is None:
+            unknown = True
+            continue
+        constant *= factor.value.coefficient
+        for size, power in factor.value.powers:
+            if state.relations.compare(size, head_dim).certainly:
+                head_power += power
+            elif any(state.relations.compare(size, width).certainly for width in widths):
+                width_power += power
+            else:
+                unknown = True
+    width = widths[0] if widths else None
+    return Scaling(tuple(factors), head_dim, width, head_power, width_power, unknown, constant)
+
+
+def _widths(state: State, contracted: Axis, tensors: Sequence[Tensor], head_dim: Size) -> list[Size]:
+    """The sizes that people mistake for the head width: what heads were split from, and the model width."""
+    found: list[Size] = []
+    for atom in contracted:
+        if atom.ident.whole is not None and atom.ident.relation == "split":
+            found.append(state.relations.resolve(atom.ident.whole))
+    for tensor in tensors:
+        projection = tensor.traits.projection
+        if projection is not None:
+            found += [w for w in (projection.width, projection.input_width) if w is not None]
+    settled = []
+    for width in found:
+        verdict = state.relations.compare(width, head_dim)
+        if not verdict.certainly and width not in settled:
+            settled.append(width)
+    return settled
+
+
+def factors_of(product: Product, scores: Tensor | None = None) -> tuple[Factor, ...]:
+    """Every factor on the two sides of a product and on its result."""
+    mine = scores.traits.scale if scores is not None else ()
+    return (*product.left.traits.scale, *product.right.traits.scale, *mine)
+
+
+def same_ident(one: Ident, other: Ident) -> bool:
+    """Whether two atoms are the same axis, or one is a cut of the other."""
+    if one is other:
+        return True
+    return any(_cut_of(a, b) for a, b in ((one, other), (other, one)))
+
+
+def _cut_of(part: Ident, whole: Ident) -> bool:
+    here: Ident | None = part
+    while here is not None and here.relation in {"cut", "cat"}:
+        here = here.parent
+        if here is whole:
+            return True
+    return False
+
+
+def role_of_axis(axis: Axis, beside: Sequence[Axis]) -> tuple[str | None, bool]:
+    """The role of an axis that is attended over, and whether that is known by more than a name."""
+    for atom in axis:
+        origin = _origin(atom.ident)
+        if is_head(Atom(atom.size, origin)) and not atom.ident.relation == "tile":
+            return "head", True
+        names = [str(atom.size), *origin.names, *atom.ident.names]
+        if any(role_of_name(name) == BATCH for name in names):
+            return BATCH, True
+        if _seq_first_batch(names, beside):
+            return BATCH, True
+        if any(role_of_name(name) == SEQ for name in names):
+            return SEQ, False
+    return None, False
+
+
+def _origin(ident: Ident) -> Ident:
+    """The identity that a product's row or column was born from."""
+    while ident.relation in {"rows", "columns"} and ident.parent is not None:
+        ident = ident.parent
+    return ident
+
+
+def _seq_first_batch(names: Sequence[str], beside: Sequence[Axis]) -> bool:
+    """(L, N, E) as torch's manual writes it: N is the batch where L or S stands beside it, unattended."""
+    if not any(name in {"N"} for name in names):
+        return False
+    others = {name for axis in beside for atom in axis for name in (str(atom.size), *_origin(atom.ident).names)}
+    return bool(others & {"L", "S", "T"}) and not any(role_of_name(name) == BATCH for name in others)
+
+
+def weigh(
+    state: State,
+    at: Site,
+    weights: Tensor,
+    axis: Axis,
+    values: Tensor,
+    weights_site: Site,
+    values_site: Site,
+    beside: Sequence[Axis],
+) -> None:
+    """Tell that weights meet values over an axis of the weights."""
+    softmax = weights.traits.softmax
+    assert softmax is not None
+    idents = [atom.ident for atom in axis]
+    known = bool(axis) or bool(softmax.axis)
+    verdict: bool | None = None
+    if softmax.position is not None and known:
+        verdict = _covers(softmax.axis, idents)
+    product = softmax.scores.traits.product
+    swapped = verdict is False and product is not None and _among(idents, product.rows)
+    role, strong = role_of_axis(axis, beside)
+    moved = weights.traits.moved
+    state.emit(
+        Weighted(
+            at,
+            softmax=softmax,
+            contracted=axis_name(axis),
+            normalised=" * ".join(i.names[0] if i.names else "?" for i in softmax.axis) or "1",
+            contracted_normalised=verdict,
+            over=role,
+            over_name=axis_name(axis),
+            weights_site=weights_site,
+            values_site=values_site,
+            transposed_after=moved[0] if moved and verdict is False else None,
+            swapped=swapped,
+            renormalised=weights.traits.reweighted,
+            purpose=state.context,
+            batch_strong=strong,
+        )
+    )
+    _tell_site(state, softmax, weights, product)
+
+
+def _covers(normalised: Sequence[Ident], contracted: Sequence[Ident]) -> bool | None:
+    """Whether the axis summed over is the axis normalised; None where one of the two is of unknown make."""
+    if len(normalised) == len(contracted):
+        if all(any(same_ident(a, b) for b in contracted) for a in normalised):
+            return True
+    related = any(same_ident(a, b) for a in normalised for b in contracted)
+    if related:
+        return None
+    if any(ident.kind == "new" and ident.relation == "" for ident in (*normalised, *contracted)) and normalised:
+        return None
+    return False
+
+
+def _among(idents: Sequence[Ident], rows: Sequence[Ident]) -> bool:
+    return bool(idents) and all(any(same_ident(i, row) for row in rows) for i in idents)
+
+
+def _tell_site(state: State, softmax: Normalised, weights: Tensor, product: Product | None) -> None:
+    reason = ""
+    if product is None:
+        reason = "scores are not a product that was followed"
+    elif weights.lead is not None:
+        reason = "rank of the weights is not known"
+    elif softmax.position is None:
+        reason = "softmax axis is not known"
+    state.emit(AttentionSite(softmax.at, not reason, reason, "softmax"))
+
+
+def contract_weights(call: Invocation, tensor: Tensor, places: list[int]) -> None:
+    """`(weights * values).sum(dim)`: the axis summed is the one contracted."""
+    for place in places:
+        if place < len(tensor.axes):
+            beside = [axis for i, axis in enumerate(tensor.axes) if i != place]
+            weigh(call.state, call.at, tensor, tensor.axes[place], tensor, call.receiver(), call.receiver(), beside)
+
+
+def is_attention(product: Product) -> bool:
+    """Query times key: a product over features of two projections, or of things named so."""
+    left, right = product.left.traits, product.right.traits
+    if not all(_features(axis) for axis in product.contracted):
+        return False
+    if left.projection is not None and right.projection is not None:
+        return True
+    names = (left.name.lower(), right.name.lower())
+    query = any(says(name, "q", "query", "queries") for name in names)
+    key = any(says(name, "k", "key", "keys") for name in names)
+    return query and key
+
+
+def _features(axis: Axis) -> bool:
+    return bool(axis) and all(atom.ident.kind != "place" for atom in axis)
+
+
+def tell_product(
+    state: State, product: Product, at: Site, sites: tuple[Site, Site], swapped: bool, head_axis: str | None
+) -> None:
+    state.emit(Multiplied(at, product, sites[0], sites[1], swapped, head_axis, state.context))
+
+
+def result_identities(
+    left: Axis, right: Axis, weights: Tensor | None, features: bool
+) -> tuple[Axis, Axis, tuple[Ident, ...], tuple[Ident, ...]]:
+    """The free axes of a product, born anew as rows and columns where both may go back to one axis."""
+    if not features:
+        return _restored(left), _restored(right), (), ()
+    rows = tuple(_born(atom, "rows") for atom in left)
+    columns = tuple(_born(atom, "columns") for atom in right)
+    return rows, columns, tuple(a.ident for a in rows), tuple(a.ident for a in columns)
+
+
+def _born(atom: Atom, relation: str) -> Atom:
+    ident = Ident(atom.ident.kind, parent=atom.ident, relation=relation, names=list(atom.ident.names))
+    return replace(atom, ident=ident)
+
+
+def _restored(axis: Axis) -> Axis:
+    """A context's rows are the queries' places again."""
+    return tuple(
+        replace(atom, ident=atom.ident.parent)
+        if atom.ident.relation in {"rows", "columns"} and atom.ident.parent is not None
+        else atom
+        for atom in axis
+    )

@@ -1,0 +1,274 @@
+"""Attention as one call: F.scaled_dot_product_attention, flash_attn, xformers, flex_attention."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from msalint.facts import AttentionSite, Scaling, SdpaCalled
+from msalint.ops.attending import role_of_axis, scaling_of
+from msalint.ops.elementwise import FAR_BELOW
+from msalint.ops.layout import is_head
+from msalint.ops.table import Invocation, op, text_of
+from msalint.diagnostic import Site
+from msalint.shapes.axes import Axis, Layout, axis_name
+from msalint.state import State
+from msalint.values import NONE, Const, Int, Items, Layer, Opaque, Real, Region, Tensor, Traits, Value
+
+
+@dataclass(frozen=True)
+class Signature:
+    """How one API takes its arguments: names by position, where the sequence stands, and which parameter is what."""
+
+    api: str
+    names: tuple[str, ...]
+    seq_place: int = -2
+    mask: str = "attn_mask"
+    dropout: str = "dropout_p"
+    causal: str = "is_causal"
+    scale: str = "scale"
+    keep_true: bool = True
+
+
+SDPA = Signature("sdpa", ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa"))
+FLASH = Signature(
+    "flash", ("q", "k", "v", "dropout_p", "softmax_scale", "causal"), -3, "", "dropout_p", "causal", "softmax_scale"
+)
+XFORMERS = Signature(
+    "xformers", ("query", "key", "value", "attn_bias", "p", "scale"), -3, "attn_bias", "p", "", "scale", keep_true=False
+)
+FLEX = Signature(
+    "flex", ("query", "key", "value", "score_mod", "block_mask", "scale", "enable_gqa"), -2, "block_mask", "", "", "scale"
+)
+
+
+@op("scaled_dot_product_attention", on="F")
+def sdpa(call: Invocation) -> Value | None:
+    return attend(call, SDPA)
+
+
+@op("", on="flash_attn.flash_attn_func flash_attn.flash_attn_interface.flash_attn_func")
+def flash(call: Invocation) -> Value | None:
+    return attend(call, FLASH)
+
+
+@op("", on="xformers.ops.memory_efficient_attention xformers.ops.fmha.memory_efficient_attention")
+def xformers(call: Invocation) -> Value | None:
+    return attend(call, XFORMERS)
+
+
+@op("", on="torch.nn.attention.flex_attention.flex_attention")
+def flex(call: Invocation) -> Value | None:
+    return attend(call, FLEX)
+
+
+@op("", on="flash_attn.flash_attn_varlen_func flash_attn.flash_attn_interface.flash_attn_varlen_func "
+    "flash_attn.flash_attn_qkvpacked_func flash_attn.flash_attn_with_kvcache "
+    "flash_attn.flash_attn_varlen_qkvpacked_func")  # fmt: skip
+def flash_packed(call: Invocation) -> Value | None:
+    """Packed sequences: (tokens, heads, d_k), no axis of its own to check."""
+    query = call.tensor(0)
+    call.state.emit(AttentionSite(call.at, query is not None, "" if query is not None else "query not known", "flash"))
+    if query is None or "qkvpacked" in call.name:
+        return None
+    return Tensor(query.lead, query.axes, Layout.dense(query.axes, query.lead), query.dtype, Traits(attended=True))
+
+
+def argument(call: Invocation, signature: Signature, name: str) -> tuple[Value | None, Site | None]:
+    """An argument by its name in the signature, with its place."""
+    if not name:
+        return None, None
+    place = signature.names.index(name) if name in signature.names else -1
+    return call.get(place, name), call.site(place, name)
+
+
+def attend(call: Invocation, signature: Signature) -> Value | None:
+    state = call.state
+    tensors = []
+    for i in range(3):
+        tensor = call.tensor(i, signature.names[i])
+        tensors.append(state.with_trailing(tensor, 3) if tensor is not None else None)
+    query, key, value = tensors
+    sites = [call.site(i, signature.names[i]) for i in range(3)]
+    mask, mask_site = argument(call, signature, signature.mask)
+    causal, causal_site = argument(call, signature, signature.causal)
+    rate, rate_site = argument(call, signature, signature.dropout)
+    scale, _ = argument(call, signature, signature.scale)
+    given = None if call.unknown_arguments and mask is None else _given(state, mask)
+    region = hidden_by(state, mask, signature.keep_true)
+    mask_tensor = state.as_tensor(mask) if given is not False else None
+    over, over_name, strong = _attended_axis(key, signature)
+    state.emit(
+        SdpaCalled(
+            call.at,
+            api=signature.api,
+            query=query,
+            key=key,
+            value=value,
+            mask_given=given,
+            causal=False if causal is None else state.truth(causal),
+            mask_site=mask_site,
+            causal_site=causal_site,
+            mask_hidden=region,
+            mask_inverted=wrong_way(region),
+            mask_name=mask_tensor.traits.name if mask_tensor else "",
+            mask_made_at=mask_tensor.traits.cells.at if mask_tensor and mask_tensor.traits.cells else None,
+            scale_given=scale is not None and scale != NONE,
+            scaling=_scaling(state, query, key),
+            dropout_always_on=drops_in_eval(state, rate),
+            dropout_site=rate_site,
+            dropout_rate=text_of(rate),
+            head_axis=_head_in_place_of_seq(query, key, signature),
+            layout_wrong=_head_in_place_of_seq(query, key, signature) is not None,
+            layout=signature.api,
+            over=over,
+            over_name=over_name,
+            batch_strong=strong,
+            query_site=sites[0],
+            key_site=sites[1],
+            value_site=sites[2],
+            purpose=state.context,
+        )
+    )
+    _tell_site(call, query, key, value, signature)
+    return _context(query, value)
+
+
+def _given(state: State, mask: Value | None) -> bool | None:
+    none = state.is_none(mask)
+    return None if none is None else not none
+
+
+def _scaling(state: State, query: Tensor | None, key: Tensor | None) -> Scaling | None:
+    if query is None or key is None or not query.axes or not query.axes[-1]:
+        return None
+    factors = (*query.traits.scale, *key.traits.scale)
+    return scaling_of(state, factors, query.axes[-1], (query, key))
+
+
+def _attended_axis(key: Tensor | None, signature: Signature) -> tuple[str | None, str, bool]:
+    if key is None or len(key.axes) < -signature.seq_place:
+        return None, "", False
+    axis = key.axes[signature.seq_place]
+    beside = [a for i, a in enumerate(key.axes) if i not in {len(key.axes) + signature.seq_place, len(key.axes) - 1}]
+    role, strong = role_of_axis(axis, beside)
+    return role, axis_name(axis), strong
+
+
+def _head_in_place_of_seq(query: Tensor | None, key: Tensor | None, signature: Signature) -> str | None:
+    """The heads' name, if they stand where the API takes the sequence, in queries and keys alike."""
+    head_place = -3 if signature.seq_place == -2 else -2
+    for tensor in (query, key):
+        if tensor is None or len(tensor.axes) < 4 or tensor.lead is not None:
+            return None
+        seq, head = tensor.axes[signature.seq_place], tensor.axes[head_place]
+        if not _is_heads(seq) or _is_heads(head) or not _is_place(head):
+            return None
+    assert query is not None
+    return axis_name(query.axes[signature.seq_place])
+
+
+def _is_heads(axis: Axis) -> bool:
+    return len(axis) >= 1 and is_head(axis[0])
+
+
+def _is_place(axis: Axis) -> bool:
+    return bool(axis) and all(atom.ident.kind == "place" for atom in axis)
+
+
+def _context(query: Tensor | None, value: Tensor | None) -> Tensor | None:
+    """The result: the queries' axes with the values' features; how it lies in memory depends on the kernel."""
+    if query is None or not query.axes:
+        return None
+    last = value.axes[-1] if value is not None and value.axes else query.axes[-1]
+    axes = (*query.axes[:-1], last)
+    traits = Traits(attended=True, implementation_layout=True)
+    return Tensor(query.lead, axes, Layout.dense(axes, query.lead), query.dtype, traits)
+
+
+def _tell_site(
+    call: Invocation, query: Tensor | None, key: Tensor | None, value: Tensor | None, signature: Signature
+) -> None:
+    reason = ""
+    for name, tensor in (("query", query), ("key", key), ("value", value)):
+        if tensor is None:
+            reason = reason or f"{name} is not known"
+        elif tensor.lead is not None and len(tensor.axes) < 3:
+            reason = reason or f"rank of the {name} is not known"
+    call.state.emit(AttentionSite(call.at, not reason, reason, signature.api))
+
+
+# --- masks and dropout handed to an API --------------------------------------------------------------------------
+
+
+def hidden_by(state: State, mask: Value | None, keep_true: bool) -> Region | None:
+    """The region that a mask argument hides: where a boolean one says so, or where an additive one is far below 0."""
+    if mask is None or state.is_none(mask) is True:
+        return None
+    tensor = state.as_tensor(mask)
+    cells = tensor.traits.cells if tensor is not None else None
+    if tensor is None or cells is None:
+        return None
+    additive = cells.where(lambda x: x <= FAR_BELOW)
+    if additive is not None:
+        return additive
+    if tensor.dtype not in {"bool", None}:
+        return None
+    if {cells.inside, cells.outside} != {0.0, 1.0}:
+        return None
+    return cells.where((lambda x: not x) if keep_true else bool)
+
+
+def wrong_way(hidden: Region | None) -> bool:
+    """What an API will hide is known to be what was to be attended."""
+    return hidden is not None and hidden.strong and hidden.meaning_or_triangle() == "keep"
+
+
+def drops_in_eval(state: State, rate: Value | None) -> bool:
+    """A rate that comes from the module (or is a number above 0), with no test of `training` on the way."""
+    if rate is None or not state.in_module:
+        return False
+    answers = [answer for key, answer in state.decisions.asked.items() if "training" in key]
+    if any(answers):
+        return False
+    if isinstance(rate, Real):
+        constant = rate.constant
+        if constant is not None:
+            return constant > 0
+        if any("training" in symbol.key for size, _ in rate.powers for symbol in size.symbols()):
+            return False
+        return rate.coefficient is not None and rate.source == "init"
+    if isinstance(rate, Int):
+        symbol = rate.size.symbol
+        return symbol is not None and ".__init__." in symbol.key
+    return isinstance(rate, Opaque) and rate.source == "init"
+
+
+def is_zero(state: State, rate: Value | None) -> bool:
+    real = state.as_real(rate)
+    return real is not None and real.constant == 0
+
+
+def layer_rate(layer: Layer) -> Value:
+    """The `p` of a dropout layer."""
+    return layer.get("p") or Real(0.5)
+
+
+def items_of(value: Value | None) -> tuple[Value, ...]:
+    return value.items if isinstance(value, Items) else ()
+
+
+def constant(value: Value | None) -> object:
+    return value.value if isinstance(value, Const) else None
+
+
+def half_root() -> Fraction:
+    return Fraction(-1, 2)
+
+
+def with_seq(tensor: Tensor, place: int) -> Axis:
+    return tensor.axes[place]
+
+
+def replaced(tensor: Tensor, **changes: object) -> Tensor:
+    return replace(tensor, **changes)  # type: ignore[arg-type]

@@ -1,0 +1,232 @@
+"""New tensors: constants, ramps, random values, parameters, and what is like another tensor."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from msalint.ops.axes import new_axis
+from msalint.ops.table import Invocation, op
+from msalint.shapes.axes import Axis, Ident, Layout, ShapeVar, fresh
+from msalint.shapes.size import Size
+from msalint.state import dense
+from msalint.values import Cells, Const, Int, Items, Many, Opaque, Real, Tensor, Traits, Value
+
+_FILLS = {"zeros": 0.0, "ones": 1.0, "new_zeros": 0.0, "new_ones": 1.0, "zeros_like": 0.0, "ones_like": 1.0}
+
+
+def made(call: Invocation, start: int, keyword: str = "size", cells: Cells | None = None) -> Tensor | None:
+    """A contiguous tensor of the sizes that the arguments give; of unknown shape where they are not known."""
+    from msalint.ops.layout import target_of
+
+    target = target_of(call, start, keyword)
+    if target is None or any(size is None for size in target[1]):
+        var = ShapeVar()
+        return Tensor(var, (), Layout((var,)), call.dtype(), Traits(cells=cells))
+    lead, sizes = target
+    axes = tuple(_sized(size) for size in sizes if size is not None)
+    return dense(axes, lead, call.dtype(), cells=cells)
+
+
+def _sized(size: Size) -> Axis:
+    if size.is_one:
+        return ()
+    name = str(size) if size.symbol is not None else ""
+    return (fresh(size, "new", name.rsplit(".", 1)[-1]),)
+
+
+@op("zeros ones empty rand randn", on="torch")
+@op("new_zeros new_ones new_empty", on="method")
+def of_size(call: Invocation) -> Value | None:
+    start = 1 if call.name.startswith("new_") else 0
+    fill = _FILLS.get(call.name)
+    cells = Cells(fill, None, None, call.at) if fill is not None else None
+    return made(call, start, cells=cells)
+
+
+@op("full", on="torch")
+@op("new_full", on="method")
+def full(call: Invocation) -> Value | None:
+    start = 1 if call.name == "new_full" else 0
+    real = call.state.as_real(call.get(start + 1, "fill_value"))
+    fill = real.constant if real is not None else None
+    inner = replace_args(call, call.args[: start + 1])
+    return made(inner, start, cells=Cells(fill, None, None, call.at) if fill is not None else None)
+
+
+def replace_args(call: Invocation, args: list[Value]) -> Invocation:
+    """The call with other positional arguments."""
+    return replace(call, args=args)
+
+
+@op("zeros_like ones_like empty_like rand_like randn_like full_like", on="torch")
+def like(call: Invocation) -> Value | None:
+    tensor = call.tensor()
+    if tensor is None:
+        return None
+    fill = _FILLS.get(call.name)
+    if call.name == "full_like":
+        real = call.state.as_real(call.get(1, "fill_value"))
+        fill = real.constant if real is not None else None
+    cells = Cells(fill, None, None, call.at) if fill is not None else None
+    dtype = call.dtype(tensor.dtype)
+    from msalint.ops.axes import elementwise_layout
+
+    return Tensor(tensor.lead, tensor.axes, elementwise_layout(tensor), dtype, Traits(cells=cells))
+
+
+@op("arange range", on="torch")
+def arange(call: Invocation) -> Value | None:
+    state = call.state
+    given = [value for value in call.args]
+    start, stop, step = Size.of(0), None, 1
+    if len(given) == 1 or "end" in call.kwargs:
+        stop = state.as_size(call.kwargs.get("end") or given[0])
+        first = call.kwargs.get("start")
+        start_size = state.as_size(first) if first is not None else Size.of(0)
+    else:
+        start_size = state.as_size(given[0]) if given else None
+        stop = state.as_size(given[1]) if len(given) > 1 else None
+        step = (state.as_int(given[2]) or 0) if len(given) > 2 else 1
+    length: Size | None = None
+    if stop is not None and start_size is not None:
+        start = start_size
+        length = stop - start
+        if step != 1:
+            division = length.exact_quotient(Size.of(step)) if step > 1 else None
+            length = division if division is not None else (length // Size.of(step) if step > 1 else None)
+    axis = new_axis(length, "place")
+    ramp = step == 1 and start_size is not None and start_size.constant == 0
+    return dense((axis,), None, call.dtype("int"), ramp=ramp)
+
+
+@op("linspace logspace hann_window randperm", on="torch")
+def ramp_like(call: Invocation) -> Value | None:
+    place = 0 if call.name in {"randperm", "hann_window"} else 2
+    return dense((new_axis(call.state.as_size(call.get(place, "steps"))),))
+
+
+@op("eye", on="torch")
+def eye(call: Invocation) -> Value | None:
+    rows = call.state.as_size(call.get(0, "n"))
+    columns = call.state.as_size(call.get(1, "m")) or rows
+    return dense((new_axis(rows), new_axis(columns)), None, call.dtype())
+
+
+@op("tensor as_tensor FloatTensor LongTensor scalar_tensor BoolTensor HalfTensor", on="torch")
+@op("new_tensor", on="method")
+def tensor(call: Invocation) -> Value | None:
+    start = 1 if call.name == "new_tensor" else 0
+    value = call.get(start, "data")
+    if isinstance(value, Tensor):
+        return value
+    if call.name in {"FloatTensor", "LongTensor"} and len(call.args) >= 1 and isinstance(value, Int):
+        return made(call, 0)
+    if isinstance(value, Items):
+        if len(value.items) == 1:
+            inner = call.state.as_real(value.items[0])
+            return dense(((),), None, call.dtype(), number=inner, cells=_constant_cells(inner))
+        return dense((new_axis(Size.of(len(value.items))),), None, call.dtype())
+    if isinstance(value, Many):
+        return dense((new_axis(value.length),), None, call.dtype())
+    real = call.state.as_real(value)
+    if real is None or (isinstance(value, Opaque) and not value.key):
+        return None
+    return dense((), None, call.dtype(), number=real, cells=_constant_cells(real))
+
+
+def _constant_cells(real: Real | None) -> Cells | None:
+    return Cells(real.constant, None) if real is not None and real.constant is not None else None
+
+
+@op("", on="torch.nn.Parameter torch.nn.parameter.Parameter torch.nn.Buffer")
+def parameter(call: Invocation) -> Value | None:
+    value = call.tensor(0, "data")
+    if value is None:
+        return None
+    traits = replace(value.traits, parameter=True, cells=None, number=None)
+    if value.traits.number is not None:
+        traits = replace(traits, scale=())
+    return replace(value, traits=traits)
+
+
+@op("Tensor", on="torch")
+def raw_tensor(call: Invocation) -> Value | None:
+    if call.args and all(isinstance(v, (Int, Opaque)) for v in call.args):
+        return made(call, 0)
+    return tensor(call)
+
+
+@op("meshgrid", on="torch")
+def meshgrid(call: Invocation) -> Value | None:
+    from msalint.ops.layout import tensors_of
+
+    given = call.args[0] if len(call.args) == 1 and isinstance(call.args[0], Items) else Items(tuple(call.args))
+    tensors = tensors_of(call, given)
+    if tensors is None or any(t.rank != 1 for t in tensors):
+        return None
+    axes = tuple(t.axes[0] for t in tensors)
+    return Items(tuple(dense(axes, None, t.dtype) for t in tensors))
+
+
+@op("bernoulli multinomial normal randint poisson", on="torch")
+def random_values(call: Invocation) -> Value | None:
+    if call.name == "randint":
+        places = [i for i, value in enumerate(call.args) if isinstance(value, Items)]
+        if places:
+            return made(replace_args(call, [call.args[places[0]]]), 0)
+    return None
+
+
+@op("fill_ zero_ normal_ uniform_ copy_ exponential_ bernoulli_ random_ trunc_normal_", on="method")
+def filled(call: Invocation) -> Value | None:
+    target = call.tensor()
+    if target is None:
+        return None
+    cells = None
+    if call.name == "zero_":
+        cells = Cells(0.0, None)
+    elif call.name == "fill_":
+        real = call.state.as_real(call.get(1, "value"))
+        cells = Cells(real.constant, None, None, call.at) if real is not None and real.constant is not None else None
+    return target.with_traits(cells=cells)
+
+
+@op("one_hot", on="F")
+def one_hot(call: Invocation) -> Value | None:
+    index = call.tensor()
+    size = call.state.as_size(call.get(1, "num_classes"))
+    if index is None:
+        return None
+    return dense((*index.axes, new_axis(size)), index.lead, "int")
+
+
+def parameter_like(axes: tuple[Axis, ...], dtype: str | None = None) -> Tensor:
+    """A weight of these axes."""
+    return dense(axes, None, dtype, parameter=True)
+
+
+def generated_causal(size: Size | None, at: object) -> Tensor:
+    """What nn.Transformer.generate_square_subsequent_mask makes: -inf above the diagonal, 0 elsewhere."""
+    from msalint.values import Region
+
+    region = Region(frozenset({"causal"}), None, "upper", 1)
+    axes = (new_axis(size, "place"), new_axis(size, "place"))
+    return dense(axes, None, None, cells=Cells(-math.inf, 0.0, region, at))
+
+
+@op("", on="torch.nn.Transformer.generate_square_subsequent_mask")
+def generate_square_subsequent_mask(call: Invocation) -> Value | None:
+    return generated_causal(call.state.as_size(call.get(0, "sz")), call.at)
+
+
+def unknown_like(name: str) -> Tensor:
+    var = ShapeVar(name)
+    return Tensor(var, (), Layout((var,)), None, Traits(name=name))
+
+
+def born(kind: str) -> Ident:
+    return Ident(kind)
+
+
+NO_VALUE = Const(None)

@@ -1,0 +1,247 @@
+"""Reading and writing by index: `x[:, None, :n]`, `qkv[0]`, `scores[mask] = -1e9`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from msalint.ops.axes import cut_axis, dense_like, drop_axis, insert_axis, vague
+from msalint.diagnostic import Site
+from msalint.shapes.axes import ShapeVar
+from msalint.shapes.size import Size
+from msalint.state import State, axis_symbol
+from msalint.values import Const, Int, Items, Many, MaskUse, Opaque, Real, ShapeValue, Tensor, Value
+
+
+@dataclass(frozen=True)
+class Range:
+    """A slice `lower:upper:step` in an index."""
+
+    lower: Value | None
+    upper: Value | None
+    step: Value | None
+
+
+Item = Value | Range
+
+
+def is_full(item: Item) -> bool:
+    return isinstance(item, Range) and item.lower is None and item.upper is None and item.step is None
+
+
+def read(state: State, tensor: Tensor, items: list[Item]) -> Tensor:
+    """`tensor[items]`."""
+    taking = [item for item in items if not _is_none(item) and not _is_ellipsis(item)]
+    ellipsis = any(_is_ellipsis(item) for item in items)
+    if len(items) == 1 and isinstance(items[0], Tensor):
+        return _by_tensor(state, tensor, items[0])
+    if any(isinstance(item, Tensor) for item in items):
+        return _advanced(state, tensor, items)
+    if tensor.lead is not None:
+        tensor = _settled(state, tensor, items, taking, ellipsis)
+    if not ellipsis and tensor.lead is not None:
+        return _front_only(tensor, items)
+    if len(taking) > len(tensor.axes):
+        return vague(tensor)
+    return _walk(state, tensor, items, len(taking), ellipsis)
+
+
+def _settled(state: State, tensor: Tensor, items: list[Item], taking: list[Item], ellipsis: bool) -> Tensor:
+    """An index with as many parts as its shape is used with tells the rank: `mask[:, None, None, :]` is 2-D."""
+    if ellipsis:
+        after = len([item for item in items[_ellipsis_place(items) + 1 :] if not _is_none(item)])
+        return state.with_trailing(tensor, after)
+    tensor = state.with_rank(tensor)
+    if tensor.lead is not None and any(_is_none(item) for item in items):
+        return state.bind_rank(tensor, len(taking))
+    if tensor.lead is not None and len(taking) >= 2:
+        return state.bind_rank(tensor, max(len(taking), len(tensor.axes)))
+    return tensor
+
+
+def _front_only(tensor: Tensor, items: list[Item]) -> Tensor:
+    """Something taken off the front of a tensor of unknown rank."""
+    return replace(tensor, lead=ShapeVar(), axes=(), layout=None)
+
+
+def _ellipsis_place(items: list[Item]) -> int:
+    return next(i for i, item in enumerate(items) if _is_ellipsis(item))
+
+
+def _is_none(item: Item) -> bool:
+    return isinstance(item, Const) and item.value is None
+
+
+def _is_ellipsis(item: Item) -> bool:
+    return isinstance(item, Const) and item.value is Ellipsis
+
+
+def _walk(state: State, tensor: Tensor, items: list[Item], taking: int, ellipsis: bool) -> Tensor:
+    place = 0
+    for item in items:
+        if _is_ellipsis(item):
+            place += len(tensor.axes) - place - _left(items, item)
+        elif _is_none(item):
+            tensor = insert_axis(tensor, place)
+            place += 1
+        elif isinstance(item, Range):
+            tensor = sliced(state, tensor, place, item)
+            place += 1
+        else:
+            tensor = drop_axis(tensor, place)
+    return tensor
+
+
+def _left(items: list[Item], ellipsis: Item) -> int:
+    """How many axes the items behind the ellipsis take."""
+    after = items[next(i for i, item in enumerate(items) if item is ellipsis) + 1 :]
+    return len([item for item in after if not _is_none(item)])
+
+
+def sliced(state: State, tensor: Tensor, place: int, item: Range) -> Tensor:
+    """One axis cut by a slice."""
+    axis = tensor.axes[place]
+    if is_full(item):
+        return tensor
+    size = state.size_of(axis)
+    low, high = item.lower, item.upper
+    whole_step = item.step is None or state.as_int(item.step) == 1
+    from_start = low is None or state.as_int(low) == 0
+    if from_start and whole_step and high is not None:
+        stop = state.as_size(high)
+        if stop is not None and state.relations.compare(stop, size).certainly:
+            return tensor
+    length = _length(state, size, item) if whole_step else None
+    cut = cut_axis(tensor, place, length if length is not None else Size.of(axis_symbol("?")), step=not whole_step)
+    traits = replace(cut.traits, number=None)
+    if not from_start or not whole_step:
+        traits = _shifted(traits)
+    return replace(cut, traits=traits)
+
+
+def _shifted(traits):  # type: ignore[no-untyped-def]
+    """A cut that does not start at 0 moves a triangle's diagonal and a ramp's start."""
+    cells = traits.cells
+    if cells is not None and cells.region is not None and cells.region.side is not None:
+        cells = replace(cells, region=replace(cells.region, offset=None, side=None, meaning=cells.region.meaning_or_triangle()))
+    return replace(traits, cells=cells, ramp=False)
+
+
+def _length(state: State, size: Size, item: Range) -> Size | None:
+    low = Size.of(0) if item.lower is None else state.as_size(item.lower)
+    high = size if item.upper is None else state.as_size(item.upper)
+    if low is None or high is None:
+        return None
+    if low.constant is not None and low.constant < 0:
+        return -low if item.upper is None else None
+    if high.constant is not None and high.constant < 0:
+        high = size + high
+    length = high - low
+    return length if length.constant is None or length.constant > 0 else None
+
+
+def _by_tensor(state: State, tensor: Tensor, index: Tensor) -> Tensor:
+    """Picked by one tensor: a boolean mask flattens, an integer one takes the first axis' place."""
+    if index.dtype == "bool" or tensor.lead is not None or index.lead is not None or not tensor.axes:
+        return vague(tensor)
+    return dense_like(tensor, index.axes + tensor.axes[1:])
+
+
+def _advanced(state: State, tensor: Tensor, items: list[Item]) -> Tensor:
+    return vague(tensor)
+
+
+def write(state: State, tensor: Tensor, items: list[Item], value: Value, at: Site) -> Tensor:
+    """The tensor after `tensor[items] = value`: a fill under a mask is a mask put on scores."""
+    real = state.as_real(value)
+    fill = real.constant if real is not None else None
+    if len(items) == 1 and isinstance(items[0], Tensor) and fill is not None:
+        mask = items[0]
+        hidden = mask.traits.cells.where(bool) if mask.traits.cells else None
+        if mask.traits.finite_check:
+            return tensor
+        if tensor.traits.cells is None:
+            use = MaskUse(at, "index", hidden, fill, mask)
+            return tensor.with_traits(masks=(*tensor.traits.masks, use))
+    if tensor.traits.cells is not None:
+        return tensor.with_traits(cells=None)
+    return tensor
+
+
+def of_sequence(state: State, value: Value, items: list[Item]) -> Value | None:
+    """`value[items]` of a tuple, list, or shape."""
+    if len(items) != 1:
+        return None
+    item = items[0]
+    if isinstance(value, ShapeValue):
+        return _of_shape(state, value, item)
+    if isinstance(value, Many):
+        if isinstance(item, Range):
+            return Many(value.element, None, value.kind)
+        return value.element
+    if not isinstance(value, Items):
+        return None
+    if isinstance(item, Range):
+        bounds = [None if b is None else state.as_int(b) for b in (item.lower, item.upper, item.step)]
+        given = [b for b in (item.lower, item.upper, item.step) if b is not None]
+        if len([b for b in bounds if b is not None]) != len(given):
+            return None
+        return Items(value.items[bounds[0] : bounds[1] : bounds[2]], value.kind)
+    index = state.as_int(item)
+    if index is None or not -len(value.items) <= index < len(value.items):
+        return value.items[0] if value.items and index is None and _alike(value.items) else None
+    return value.items[index]
+
+
+def _alike(items: tuple[Value, ...]) -> bool:
+    return all(item == items[0] for item in items[1:])
+
+
+def _of_shape(state: State, shape: ShapeValue, item: Item) -> Value | None:
+    lead, axes = state.resolve_lead(shape.lead, shape.axes)
+    if isinstance(item, Range):
+        return _slice_of_shape(state, lead, axes, item)
+    index = state.as_int(item)
+    holder = Tensor(lead, axes)
+    if index is None:
+        return None
+    from msalint.ops.layout import size_at
+
+    return size_at(state, holder, index)
+
+
+def _slice_of_shape(state: State, lead: ShapeVar | None, axes: tuple, item: Range) -> Value | None:  # type: ignore[type-arg]
+    bounds = [None if b is None else state.as_int(b) for b in (item.lower, item.upper)]
+    if (item.lower is not None and bounds[0] is None) or (item.upper is not None and bounds[1] is None):
+        return None
+    low, high = bounds
+    if lead is None:
+        return ShapeValue(None, axes[low:high])
+    if low in (None, 0) and high is not None and high < 0:
+        holder = state.with_trailing(Tensor(lead, axes), -high)
+        return ShapeValue(holder.lead, holder.axes[:high])
+    if low is not None and low < 0 and high is None:
+        holder = state.with_trailing(Tensor(lead, axes), -low)
+        return ShapeValue(None, holder.axes[low:])
+    if low in (None, 0) and high is not None and high > 0:
+        holder = Tensor(lead, axes)
+        front = [state.front_axis(holder, i) for i in range(high)]
+        return ShapeValue(None, tuple(axis for axis in front if axis is not None))
+    holder = state.with_rank(Tensor(lead, axes))
+    return ShapeValue(None, holder.axes[low:high]) if holder.lead is None else None
+
+
+def length_of(state: State, value: Value) -> Value | None:
+    """`len(value)`."""
+    if isinstance(value, Items):
+        return Int(Size.of(len(value.items)))
+    if isinstance(value, Many) and value.length is not None:
+        return Int(value.length)
+    if isinstance(value, ShapeValue):
+        lead, axes = state.resolve_lead(value.lead, value.axes)
+        return Int(Size.of(len(axes))) if lead is None else None
+    if isinstance(value, Tensor):
+        axis = state.front_axis(value, 0)
+        return Int(state.size_of(axis)) if axis is not None else None
+    if isinstance(value, (Opaque, Real)):
+        return None
+    return None

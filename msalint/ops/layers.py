@@ -1,0 +1,433 @@
+"""torch.nn modules: what they are built with, and what they do when called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count
+
+from msalint.facts import AttentionSite, Dropout, MaskArgument, MhaCalled
+from msalint.ops import einops as einops_ops
+from msalint.ops.attending import role_of_axis
+from msalint.ops.attention import drops_in_eval, hidden_by, is_zero, layer_rate, wrong_way
+from msalint.ops.axes import elementwise_layout, forget_content, new_axis, vague
+from msalint.ops.contraction import project
+from msalint.ops.softmax import normalise
+from msalint.ops.table import Invocation, op, text_of
+from msalint.shapes.axes import Axis, Layout, axis_name
+from msalint.shapes.size import Size
+from msalint.shapes.vocabulary import BATCH, SEQ, role_of_name, says
+from msalint.state import State
+from msalint.values import (
+    AttentionTuple,
+    Const,
+    Dropped,
+    Int,
+    Items,
+    Layer,
+    Many,
+    Opaque,
+    Tensor,
+    Traits,
+    Value,
+)
+
+_serials = count(1)
+
+
+def next_serial() -> int:
+    """A number that no other layer has."""
+    return next(_serials)
+
+
+_CONV = ("in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation", "groups", "bias")
+_MHA = ("embed_dim", "num_heads", "dropout", "bias", "add_bias_kv", "add_zero_attn", "kdim", "vdim", "batch_first")
+_ENCODER_LAYER = (
+    "d_model", "nhead", "dim_feedforward", "dropout", "activation", "layer_norm_eps", "batch_first", "norm_first",
+)  # fmt: skip
+_TRANSFORMER = (
+    "d_model", "nhead", "num_encoder_layers", "num_decoder_layers", "dim_feedforward", "dropout", "activation",
+    "custom_encoder", "custom_decoder", "layer_norm_eps", "batch_first",
+)  # fmt: skip
+
+PARAMETERS: dict[str, tuple[str, ...]] = {
+    "Linear": ("in_features", "out_features", "bias"),
+    "LazyLinear": ("out_features", "bias"),
+    "NonDynamicallyQuantizableLinear": ("in_features", "out_features", "bias"),
+    "Dropout": ("p", "inplace"),
+    "Dropout1d": ("p",),
+    "Dropout2d": ("p",),
+    "AlphaDropout": ("p",),
+    "Softmax": ("dim",),
+    "LogSoftmax": ("dim",),
+    "Softmax2d": (),
+    "LayerNorm": ("normalized_shape", "eps"),
+    "RMSNorm": ("normalized_shape", "eps"),
+    "Embedding": ("num_embeddings", "embedding_dim", "padding_idx"),
+    "Conv1d": _CONV,
+    "Conv2d": _CONV,
+    "Conv3d": _CONV,
+    "MultiheadAttention": _MHA,
+    "TransformerEncoderLayer": _ENCODER_LAYER,
+    "TransformerDecoderLayer": _ENCODER_LAYER,
+    "TransformerEncoder": ("encoder_layer", "num_layers", "norm"),
+    "TransformerDecoder": ("decoder_layer", "num_layers", "norm"),
+    "Transformer": _TRANSFORMER,
+    "ModuleList": ("modules",),
+    "ModuleDict": ("modules",),
+    "ParameterList": ("values",),
+    "Flatten": ("start_dim", "end_dim"),
+    "Unflatten": ("dim", "unflattened_size"),
+    "LSTM": ("input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout", "bidirectional"),
+    "GRU": ("input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout", "bidirectional"),
+}
+"""Layers that are understood, with the positional parameters of their `__init__`."""
+
+SHAPE_KEEPING = frozenset(
+    "Identity ReLU GELU SiLU ELU SELU LeakyReLU Tanh Sigmoid Softplus PReLU Mish Hardswish BatchNorm1d BatchNorm2d "
+    "BatchNorm3d GroupNorm InstanceNorm1d InstanceNorm2d SyncBatchNorm ReLU6 Hardtanh QuickGELU".split()
+)
+PARAMETERS.update({name: () for name in SHAPE_KEEPING})
+ATTENTION_LAYERS = frozenset(
+    "MultiheadAttention TransformerEncoderLayer TransformerDecoderLayer TransformerEncoder TransformerDecoder "
+    "Transformer".split()
+)
+
+
+def build(call: Invocation, kind: str) -> Value:
+    """`nn.Kind(...)`: the layer with its arguments by name."""
+    names = PARAMETERS.get(kind, ())
+    if kind == "Sequential":
+        return Layer(kind, children=_children(call.args), serial=next(_serials), built_at=call.at)
+    given = dict(zip(names, call.args))
+    given.update(call.kwargs)
+    children: tuple[Value, ...] = ()
+    if kind in {"ModuleList", "ParameterList"}:
+        listed = given.get("modules") or given.get("values")
+        if isinstance(listed, Items):
+            return Items(listed.items, "modules")
+        if isinstance(listed, Many):
+            return Many(listed.element, listed.length, "modules")
+        return Items((), "modules") if listed is None else Opaque()
+    return Layer(kind, tuple(given.items()), children, next(_serials), built_at=call.at)
+
+
+def _children(args: list[Value]) -> tuple[Value, ...]:
+    flat: list[Value] = []
+    for value in args:
+        flat += value.items if isinstance(value, Items) else (value,)
+    return tuple(flat)
+
+
+def apply(call: Invocation, layer: Layer, call_value: Callable[[Value, list[Value]], Value]) -> Value | None:
+    """A layer called: its first argument is `call.args[0]`."""
+    if layer.kind in ATTENTION_LAYERS:
+        return attention_layer(call, layer)
+    if layer.kind == "Sequential":
+        value: Value = call.args[0] if call.args else Opaque()
+        for child in layer.children:
+            value = call_value(child, [value])
+        return value
+    tensor = call.tensor(0)
+    if tensor is None:
+        return None
+    handler = _HANDLERS.get(layer.kind)
+    if handler is not None:
+        return handler(call, layer, tensor)
+    if layer.kind in SHAPE_KEEPING:
+        return _kept(call, layer, tensor)
+    return None
+
+
+def _kept(call: Invocation, layer: Layer, tensor: Tensor) -> Tensor:
+    if layer.kind == "Identity":
+        return tensor
+    if "Norm" in layer.kind:
+        return replace(_normed(tensor), layout=Layout.dense(tensor.axes, tensor.lead))
+    bounded = layer.kind in {"Tanh", "Sigmoid", "Softmax2d"}
+    traits = replace(forget_content(tensor.traits), bounded=bounded, additive=tensor.traits.additive)
+    return replace(tensor, layout=elementwise_layout(tensor), traits=traits)
+
+
+def _linear(call: Invocation, layer: Layer, tensor: Tensor) -> Tensor:
+    into = call.state.as_size(layer.get("in_features"))
+    out = call.state.as_size(layer.get("out_features"))
+    return project(call.state, tensor, into, out, call.at, layer.name, layer.serial)
+
+
+def _dropout(call: Invocation, layer: Layer, tensor: Tensor) -> Tensor:
+    return dropped(call, tensor, layer_rate(layer), functional=False, always_on=False)
+
+
+def _softmax(call: Invocation, layer: Layer, tensor: Tensor) -> Value:
+    if layer.kind == "LogSoftmax":
+        return replace(tensor, traits=forget_content(tensor.traits))
+    dim = layer.get("dim")
+    dim = Int(Size.of(-3)) if layer.kind == "Softmax2d" else dim
+    return normalise(call, tensor, dim, None, built_at=layer.built_at)
+
+
+def _norm(call: Invocation, layer: Layer, tensor: Tensor) -> Tensor:
+    tensor = call.state.with_trailing(tensor, 1)
+    shape = call.state.as_size(layer.get("normalized_shape"))
+    if shape is not None and tensor.axes and tensor.axes[-1] and len(tensor.axes[-1]) == 1:
+        call.state.unify(call.state.size_of(tensor.axes[-1]), shape)
+    layout = Layout.dense(tensor.axes, tensor.lead) if layer.kind == "LayerNorm" else elementwise_layout(tensor)
+    return replace(_normed(tensor), layout=layout)
+
+
+def _normed(tensor: Tensor) -> Tensor:
+    """A norm on queries or keys makes their product a cosine with a learned size; on an input it does not."""
+    traits = tensor.traits
+    return tensor.with_traits(unit=traits.unit or traits.projection is not None, moved=None, cells=None)
+
+
+def _embedding(call: Invocation, layer: Layer, tensor: Tensor) -> Tensor:
+    width = call.state.as_size(layer.get("embedding_dim"))
+    axes = (*tensor.axes, new_axis(width, "feature"))
+    return Tensor(tensor.lead, axes, Layout.dense(axes, tensor.lead), None, Traits())
+
+
+def _conv(call: Invocation, layer: Layer, tensor: Tensor) -> Tensor:
+    """Channels are made anew; positions stay where kernel, stride and padding keep their number."""
+    spatial = int(layer.kind[4])
+    tensor = call.state.bind_rank(tensor, spatial + 2)
+    if tensor.lead is not None or len(tensor.axes) != spatial + 2:
+        return vague(tensor)
+    out = call.state.as_size(layer.get("out_channels"))
+    into = call.state.as_size(layer.get("in_channels"))
+    if into is not None:
+        call.state.unify(call.state.size_of(tensor.axes[1]), into)
+    places: list[Axis] = list(tensor.axes[2:])
+    if not _keeps_positions(call.state, layer):
+        places = [new_axis(None, "place") for _ in places]
+    axes = (tensor.axes[0], new_axis(out, "feature"), *places)
+    projected = project(call.state, replace(tensor, axes=(*axes[:1], *axes[2:], tensor.axes[1])), into, out, call.at,
+                        layer.name, layer.serial)  # fmt: skip
+    return Tensor(None, axes, Layout.dense(axes), tensor.dtype, projected.traits)
+
+
+def _keeps_positions(state: State, layer: Layer) -> bool:
+    def number(name: str, default: int) -> int | None:
+        value = layer.get(name)
+        if isinstance(value, Items):
+            value = value.items[0] if value.items and all(v == value.items[0] for v in value.items) else None
+        return default if layer.get(name) is None else state.as_int(value)
+
+    if layer.get("padding") == Const("same"):
+        return True
+    kernel, stride, padding = number("kernel_size", 1), number("stride", 1), number("padding", 0)
+    if kernel is None or padding is None or stride != 1 or number("dilation", 1) != 1:
+        return False
+    return 2 * padding == kernel - 1
+
+
+def _recurrent(call: Invocation, layer: Layer, tensor: Tensor) -> Value:
+    tensor = call.state.bind_rank(tensor, 3)
+    width = call.state.as_size(layer.get("hidden_size"))
+    both = call.state.truth(layer.get("bidirectional") or Const(False))
+    if width is not None and both:
+        width = width * 2
+    known = width if both is not None else None
+    axes = (*tensor.axes[:-1], new_axis(known, "feature"))
+    return Items((Tensor(tensor.lead, axes, None), Opaque()))
+
+
+def _flatten(call: Invocation, layer: Layer, tensor: Tensor) -> Value | None:
+    from msalint.ops.layout import flatten
+
+    start = layer.get("start_dim") or Int(Size.of(1))
+    end = layer.get("end_dim") or Int(Size.of(-1))
+    return flatten(replace(call, args=[tensor, start, end], kwargs={}, name="flatten"))
+
+
+def _rearrange(call: Invocation, layer: Layer, tensor: Tensor) -> Value:
+    pattern = layer.get("pattern")
+    if not isinstance(pattern, Const) or not isinstance(pattern.value, str):
+        return vague(tensor)
+    sizes = {k: v for k, v in layer.args if k not in {"pattern", "reduction"}}
+    kind = "rearrange" if layer.kind == "Rearrange" else "reduce"
+    return einops_ops.apply(replace(call, kwargs=sizes), tensor, pattern.value, kind)
+
+
+_HANDLERS: dict[str, Callable[[Invocation, Layer, Tensor], Value | None]] = {
+    "Linear": _linear,
+    "LazyLinear": _linear,
+    "NonDynamicallyQuantizableLinear": _linear,
+    "Dropout": _dropout,
+    "Dropout1d": _dropout,
+    "Dropout2d": _dropout,
+    "AlphaDropout": _dropout,
+    "Softmax": _softmax,
+    "Softmax2d": _softmax,
+    "LogSoftmax": _softmax,
+    "LayerNorm": _norm,
+    "RMSNorm": _norm,
+    "Embedding": _embedding,
+    "Conv1d": _conv,
+    "Conv2d": _conv,
+    "Conv3d": _conv,
+    "LSTM": _recurrent,
+    "GRU": _recurrent,
+    "Flatten": _flatten,
+    "Rearrange": _rearrange,
+    "Reduce": _rearrange,
+}
+PARAMETERS["Sequential"] = ()
+PARAMETERS["Rearrange"] = PARAMETERS["Reduce"] = ("pattern",)
+
+
+# --- dropout -----------------------------------------------------------------------------------------------------
+
+
+def dropped(call: Invocation, tensor: Tensor, rate: Value, functional: bool, always_on: bool) -> Tensor:
+    state = call.state
+    traits = tensor.traits
+    state.emit(
+        Dropout(
+            call.at,
+            functional=functional,
+            always_on=always_on,
+            rate=text_of(rate),
+            zero=is_zero(state, rate),
+            in_module=state.in_module,
+            on_weights=traits.softmax is not None,
+            said_so=any(says(word, "mc", "monte", "carlo", "always", "prenet") for word in state.context),
+            on_scores=traits.product is not None and traits.softmax is None,
+        )
+    )
+    layout = elementwise_layout(tensor)
+    return replace(tensor, layout=layout, traits=replace(traits, dropped=Dropped(call.at, rate), cells=None))
+
+
+@op("dropout dropout1d dropout2d alpha_dropout feature_dropout dropout_", on="F")
+@op("dropout", on="torch")
+def functional_dropout(call: Invocation) -> Value | None:
+    tensor = call.tensor(0, "input")
+    if tensor is None:
+        return None
+    rate = call.get(1, "p") or Opaque()
+    training = call.get(2, "training")
+    on = training is None or state_true(training)
+    gated = any("training" in key and answer for key, answer in call.state.decisions.asked.items())
+    zero = is_zero(call.state, rate)
+    return dropped(call, tensor, rate, True, on and not gated and not zero and not call.unknown_arguments)
+
+
+def state_true(value: Value) -> bool:
+    return value == Const(True)
+
+
+# --- nn.MultiheadAttention and nn.Transformer* -------------------------------------------------------------------
+
+_CALLS: dict[str, tuple[str, ...]] = {
+    "MultiheadAttention": (
+        "query", "key", "value", "key_padding_mask", "need_weights", "attn_mask", "average_attn_weights", "is_causal",
+    ),
+    "TransformerEncoderLayer": ("src", "src_mask", "src_key_padding_mask", "is_causal"),
+    "TransformerEncoder": ("src", "mask", "src_key_padding_mask", "is_causal"),
+    "TransformerDecoderLayer": (
+        "tgt", "memory", "tgt_mask", "memory_mask", "tgt_key_padding_mask", "memory_key_padding_mask",
+    ),
+    "TransformerDecoder": (
+        "tgt", "memory", "tgt_mask", "memory_mask", "tgt_key_padding_mask", "memory_key_padding_mask",
+    ),
+    "Transformer": (
+        "src", "tgt", "src_mask", "tgt_mask", "memory_mask", "src_key_padding_mask", "tgt_key_padding_mask",
+        "memory_key_padding_mask",
+    ),
+}  # fmt: skip
+
+
+def batch_first_of(state: State, layer: Layer) -> bool | None:
+    """Whether the layer takes the batch first: its own argument, or that of the layer it stacks."""
+    inner = layer.get("encoder_layer") or layer.get("decoder_layer")
+    if layer.kind in {"TransformerEncoder", "TransformerDecoder"}:
+        return batch_first_of(state, inner) if isinstance(inner, Layer) else None
+    given = layer.get("batch_first")
+    if given is None:
+        return None if "**" in dict(layer.args) else False
+    return state.truth(given)
+
+
+def attention_layer(call: Invocation, layer: Layer) -> Value | None:
+    state = call.state
+    names = _CALLS[layer.kind]
+    query = call.tensor(0, names[0])
+    masks = []
+    for place, name in enumerate(names):
+        if "mask" not in name:
+            continue
+        value, site = call.get(place, name), call.site(place, name)
+        if value is None or site is None or state.is_none(value) is True:
+            continue
+        hidden = hidden_by(state, value, keep_true=False)
+        tensor = state.as_tensor(value)
+        made_at = tensor.traits.cells.at if tensor is not None and tensor.traits.cells is not None else None
+        label = tensor.traits.name if tensor is not None else ""
+        masks.append(MaskArgument(name, site, hidden, wrong_way(hidden), label, made_at))
+    first = batch_first_of(state, layer)
+    layout, batch_name, seq_name = input_layout(state, query)
+    weights = call.get(4, "need_weights") if layer.kind == "MultiheadAttention" else None
+    causal = call.kwargs.get("is_causal")
+    state.emit(
+        MhaCalled(
+            call.at,
+            kind=layer.kind,
+            batch_first=first,
+            input_layout=layout,
+            built_at=layer.built_at,
+            batch_name=batch_name,
+            seq_name=seq_name,
+            masks=tuple(masks),
+            need_weights=True if weights is None else state.truth(weights),
+            causal=False if causal is None else state.truth(causal),
+            query_site=call.site(0, names[0]),
+            unbatched=query is not None and query.rank == 2,
+        )
+    )
+    known = query is not None
+    state.emit(AttentionSite(call.at, known, "" if known else "query is not known", layer.kind))
+    output = _output(state, layer, query)
+    if layer.kind != "MultiheadAttention":
+        return output
+    return AttentionTuple(output or Opaque(), Tensor(None, tuple(new_axis(None) for _ in range(3)), None), call.at, call)
+
+
+def _output(state: State, layer: Layer, query: Tensor | None) -> Tensor | None:
+    if query is None:
+        return None
+    query = state.with_trailing(query, 1)
+    width = state.as_size(layer.get("embed_dim") or layer.get("d_model"))
+    if not query.axes:
+        return vague(query)
+    axes = (*query.axes[:-1], new_axis(width, "feature") if width is not None else query.axes[-1])
+    return Tensor(query.lead, axes, None, query.dtype, Traits(attended=True))
+
+
+def input_layout(state: State, query: Tensor | None) -> tuple[str | None, str, str]:
+    """ "batch" or "seq": which stands first in a query of three axes, as its names tell."""
+    if query is None:
+        return None, "", ""
+    query = state.resolve(query)
+    if query.rank != 3:
+        return None, "", ""
+    first, second = query.axes[0], query.axes[1]
+    role, _ = role_of_axis(first, ())
+    other, _ = role_of_axis(second, ())
+    role = role or _named_role(first)
+    other = other or _named_role(second)
+    if role == BATCH and other != BATCH:
+        return "batch", axis_name(first), axis_name(second)
+    if other == BATCH and role != BATCH:
+        return "seq", axis_name(second), axis_name(first)
+    return None, "", ""
+
+
+def _named_role(axis: Axis) -> str | None:
+    for atom in axis:
+        for name in atom.ident.names:
+            role = role_of_name(name)
+            if role in {BATCH, SEQ}:
+                return role
+    return None

@@ -1,0 +1,809 @@
+"""Operations that move axes, take them apart, merge, cut and join them: no value of an element changes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from msalint.facts import SizesDisagree, Viewed, shape_of
+from msalint.ops.axes import (
+    cut_axis,
+    dense_like,
+    drop_axis,
+    elementwise_layout,
+    insert_axis,
+    locate,
+    new_axis,
+    vague,
+    with_axes,
+)
+from msalint.ops.table import Invocation, op
+from msalint.diagnostic import Site
+from msalint.shapes.axes import Atom, Axis, Ident, Layout, ShapeVar, axis_name, fresh
+from msalint.shapes.reshape import Reshaped, Scramble, first_broken_merge, reshape
+from msalint.shapes.size import Size, product
+from msalint.shapes.vocabulary import HEAD, role_of_name
+from msalint.state import State
+from msalint.values import DType, Int, Items, Many, Opaque, Rank, ShapeValue, Tensor, Value
+
+Target = tuple[ShapeVar | None, list[Size | None]]
+
+
+# --- view and its kin --------------------------------------------------------------------------------------------
+
+
+def target_of(call: Invocation, start: int, *keywords: str) -> Target | None:
+    """A wanted shape: leading axes of unknown number, then sizes (None for -1)."""
+    state = call.state
+    given: list[Value] = call.args[start:]
+    for keyword in keywords:
+        if keyword in call.kwargs:
+            given = [call.kwargs[keyword]]
+    if call.unknown_arguments or not given:
+        return None
+    if len(given) == 1 and isinstance(given[0], Items):
+        given = list(given[0].items)
+    lead: ShapeVar | None = None
+    sizes: list[Size | None] = []
+    for i, value in enumerate(given):
+        if isinstance(value, ShapeValue):
+            front, axes = state.resolve_lead(value.lead, value.axes)
+            if front is not None and i > 0:
+                return None
+            lead = front
+            sizes.extend(state.size_of(axis) for axis in axes)
+            continue
+        size = state.as_size(value)
+        if size is None:
+            return None
+        sizes.append(None if size.constant == -1 else size)
+    return lead, sizes
+
+
+@op("view")
+def view(call: Invocation) -> Value | None:
+    if len(call.args) > 1 and isinstance(call.args[1], DType):
+        tensor = call.tensor()
+        return vague(tensor) if tensor else None
+    return _reshaped(call, target_of(call, 1, "size", "shape"), copies=False)
+
+
+@op("reshape")
+def reshape_op(call: Invocation) -> Value | None:
+    return _reshaped(call, target_of(call, 1, "shape"), copies=True)
+
+
+@op("view_as")
+def view_as(call: Invocation) -> Value | None:
+    return _reshaped(call, _shape_of_other(call), copies=False)
+
+
+@op("reshape_as")
+def reshape_as(call: Invocation) -> Value | None:
+    return _reshaped(call, _shape_of_other(call), copies=True)
+
+
+def _shape_of_other(call: Invocation) -> Target | None:
+    other = call.tensor(1, "other")
+    return None if other is None else (other.lead, [call.state.size_of(axis) for axis in other.axes])
+
+
+def _reshaped(call: Invocation, target: Target | None, copies: bool) -> Value | None:
+    tensor = call.tensor()
+    if tensor is None:
+        return None
+    if target is None:
+        return vague(tensor)
+    state = call.state
+    lead, sizes = target
+    tensor = _settle_rank(state, tensor, lead, sizes)
+    if tensor.lead is not None and tensor.lead is not lead:
+        return _unknown_front(tensor, lead, sizes)
+    if tensor.lead is None and lead is not None:
+        return _unknown_front(tensor, lead, sizes)
+    outcome = reshape(tensor.axes, sizes, state.relations)
+    _learn_from(state, tensor, outcome)
+    state.rely(outcome.relies, call.at)
+    return _finished(call, tensor, sizes, outcome, copies)
+
+
+def _settle_rank(state: State, tensor: Tensor, lead: ShapeVar | None, sizes: list[Size | None]) -> Tensor:
+    """A view tells the rank of what it is applied to, when its last sizes make up the last known axes."""
+    if tensor.lead is None or tensor.lead is lead:
+        return tensor
+    tensor = state.with_rank(tensor)
+    if tensor.lead is None or lead is not None or not tensor.axes:
+        return tensor
+    width = product(state.size_of(axis) for axis in tensor.axes)
+    for start in range(len(sizes) - 1, 0, -1):
+        tail = sizes[start:]
+        if None in tail:
+            continue
+        if state.relations.compare(product(size for size in tail if size is not None), width).certainly:
+            front = sizes[:start]
+            plain = all(size is None or size.symbol is not None or size.constant is not None for size in front)
+            if plain and front.count(None) <= 1:
+                tensor = state.bind_rank(tensor, start + len(tensor.axes))
+                for axis, size in zip(tensor.axes, front):
+                    if size is not None:
+                        state.unify(state.size_of(axis), size)
+            return tensor
+    return tensor
+
+
+def _unknown_front(tensor: Tensor, lead: ShapeVar | None, sizes: list[Size | None]) -> Tensor:
+    """The result's sizes are known, what they are made of is not."""
+    axes = tuple(new_axis(size) for size in sizes)
+    return replace(tensor, lead=lead, axes=axes, layout=None)
+
+
+def _learn_from(state: State, tensor: Tensor, outcome: Reshaped) -> None:
+    """A view that takes an input's axis apart tells its size."""
+    for axis in tensor.axes:
+        for atom in axis:
+            parts = outcome.splits.get(atom.ident)
+            if parts:
+                sizes = [a.size for target in outcome.axes for a in target if a.ident in parts]
+                if len(sizes) == len(parts):
+                    state.unify(atom.size, product(sizes))
+
+
+def _finished(
+    call: Invocation, tensor: Tensor, sizes: list[Size | None], outcome: Reshaped, copies: bool
+) -> Tensor:
+    layout = tensor.layout.splits(outcome.splits) if tensor.layout else None
+    broken = None
+    if outcome.aligned and layout is not None:
+        broken = first_broken_merge(outcome.axes, layout)
+    elif not outcome.aligned and layout is not None:
+        dense = layout.order == tuple(a.ident for axis in tensor.axes for a in axis) and not layout.gaps
+        layout = Layout.dense(outcome.axes) if dense else None
+    moved = tensor.traits.moved
+    if outcome.scramble or outcome.mismatch or (broken and not copies):
+        kind, heads, seq = _scramble_kind(outcome.scramble, tensor)
+        call.state.emit(
+            Viewed(
+                call.at,
+                receiver=call.receiver(),
+                op=call.name,
+                source=shape_of(tensor),
+                target=f"({', '.join('-1' if size is None else str(size) for size in sizes)})",
+                broken=None if copies else broken,
+                certain=not tensor.traits.implementation_layout,
+                scramble=outcome.scramble,
+                kind=kind,
+                mismatch=outcome.mismatch,
+                moved_at=moved[0] if moved else None,
+                moved_by=moved[1] if moved else "",
+                arguments=tuple(call.sites[1:]),
+                heads=heads,
+                seq=seq,
+            )
+        )
+    traits = tensor.traits
+    if broken is not None or (copies and layout is None):
+        layout = Layout.dense(outcome.axes, tensor.lead)
+        traits = replace(traits, moved=None, implementation_layout=False)
+    if not outcome.aligned:
+        traits = replace(traits, product=None, softmax=None, masks=(), cells=traits.cells)
+    return replace(tensor, axes=outcome.axes, layout=layout, traits=traits)
+
+
+def is_head(atom: Atom) -> bool:
+    """An atom that is the heads: named so, or the outer part of features that were taken apart in two."""
+    names = [str(atom.size), *atom.ident.names]
+    if any(role_of_name(name) == HEAD for name in names):
+        return True
+    return atom.ident.kind == "feature" and atom.ident.relation == "split" and atom.ident.part[0] < atom.ident.part[1] - 1
+
+
+def _scramble_kind(scramble: Scramble | None, tensor: Tensor) -> tuple[str | None, str, str]:
+    """Whether heads were split off, or merged, in the wrong order, with the names of the two axes mixed up."""
+    if scramble is None:
+        return None, "", ""
+    old = {atom.ident for axis in tensor.axes for atom in axis}
+    heads = [atom for atom in scramble.before if is_head(atom)]
+    if not heads:
+        return "other", "", ""
+    head = heads[0]
+    order = [atom for axis in scramble.after for atom in axis]
+    before, after = list(scramble.before), order
+    places = [a for a in before if a is not head and (before.index(a) < before.index(head)) != (after.index(a) < after.index(head))]
+    crossed = [a for a in places if not _same_feature(a, head)]
+    if not crossed:
+        return "other", "", ""
+    seq = axis_name((crossed[0],))
+    name = axis_name((head,))
+    if head.ident not in old:
+        return "split", name, seq
+    merged = any(len(axis) > 1 and head in axis and any(_inner(a, head) for a in axis) for axis in scramble.after)
+    return ("merge" if merged else "other"), name, seq
+
+
+def _same_feature(atom: Atom, head: Atom) -> bool:
+    return atom.ident.parent is not None and atom.ident.parent is head.ident.parent
+
+
+def _inner(atom: Atom, head: Atom) -> bool:
+    """Whether an atom is the head width that belongs to a heads atom."""
+    return atom is not head and (_same_feature(atom, head) or role_of_name(str(atom.size)) == "d_k" or atom.ident.kind == "feature")
+
+
+@op("flatten")
+def flatten(call: Invocation) -> Value | None:
+    tensor = call.tensor()
+    if tensor is None:
+        return None
+    start = call.integer(1, "start_dim") if call.get(1, "start_dim") is not None else 0
+    end = call.integer(2, "end_dim") if call.get(2, "end_dim") is not None else -1
+    tensor = call.state.with_rank(tensor)
+    if start is None or end is None:
+        return vague(tensor)
+    if tensor.lead is not None and (start >= 0 or end >= 0):
+        return vague(tensor)
+    if start < 0:
+        tensor = call.state.with_trailing(tensor, -start)
+    rank = len(tensor.axes)
+    first, last = start % rank if rank else 0, end % rank if rank else 0
+    if last < first or rank == 0:
+        return vague(tensor)
+    merged = tuple(atom for axis in tensor.axes[first : last + 1] for atom in axis)
+    axes = (*tensor.axes[:first], merged, *tensor.axes[last + 1 :])
+    layout = tensor.layout
+    if layout is not None and first_broken_merge(axes, layout) is not None:
+        return dense_like(tensor, axes, tensor.lead)
+    return with_axes(tensor, axes, layout)
+
+
+@op("unflatten")
+def unflatten(call: Invocation) -> Value | None:
+    tensor = call.tensor()
+    sizes = call.sizes(2, "sizes")
+    if tensor is None or sizes is None:
+        return vague(tensor) if tensor else None
+    found = locate(call.state, tensor, call.integer(1, "dim"))
+    if found is None:
+        return vague(tensor)
+    tensor, place = found
+    outcome = reshape([tensor.axes[place]], sizes, call.state.relations)
+    call.state.rely(outcome.relies, call.at)
+    _learn_from(call.state, with_axes(tensor, [tensor.axes[place]], None), outcome)
+    layout = tensor.layout.splits(outcome.splits) if tensor.layout and outcome.aligned else None
+    return with_axes(tensor, (*tensor.axes[:place], *outcome.axes, *tensor.axes[place + 1 :]), layout)
+
+
+# --- moving axes -------------------------------------------------------------------------------------------------
+
+
+def moved(call: Invocation, tensor: Tensor, axes: tuple[Axis, ...]) -> Tensor:
+    """The tensor with its axes in another order, which memory does not follow."""
+    if axes == tensor.axes:
+        return tensor
+    result = with_axes(tensor, axes, tensor.layout)
+    return result.with_traits(moved=(call.at, call.name))
+
+
+@op("transpose transpose_ swapaxes swapdims swapaxes_")
+def transpose(call: Invocation) -> Value | None:
+    tensor = call.tensor()
+    if tensor is None:
+        return None
+    first, second = call.integer(1, "dim0"), call.integer(2, "dim1")
+    if first is None or second is None:
+        return vague(tensor)
+    for dim in (first, second):
+        found = locate(call.state, tensor, dim)
+        if found is None:
+            return vague(tensor)
+        tensor = found[0]
+    a, b = locate(call.state, tensor, first), locate(call.state, tensor, second)
+    if a is None or b is None:
+        return vague(tensor)
+    axes = list(tensor.axes)
+    axes[a[1]], axes[b[1]] = axes[b[1]], axes[a[1]]
+    return moved(call, tensor, tuple(axes))
+
+
+@op("permute")
+def permute(call: Invocation) -> Value | None:
+    tensor = call.tensor()
+    dims = call.integers(1, "dims")
+    if tensor is None or dims is None:
+        return vague(tensor) if tensor else None
+    tensor = call.state.bind_rank(tensor, len(dims))
+    rank = len(tensor.axes)
+    if tensor.lead is not None or rank != len(dims) or sorted(d % rank for d in dims) != list(range(rank)):
+        if tensor.lead is None and rank != len(dims):
+            call.state.emit(
+                SizesDisagree(
+                    call.at,
+                    call.name,
+                    str(rank),
+                    str(len(dims)),
+                    f"permute names {len(dims)} axes of a tensor of {rank}, {shape_of(tensor)}",
+                )
+            )
+        return vague(tensor)
+    return moved(call, tensor, tuple(tensor.axes[d % rank] for d in dims))
+
+
+@op("movedim moveaxis")
+def movedim(call: Invocation) -> Value | None:
+    tensor = call.tensor()
+    if tensor is None:
+        return None
+    source, target = call.integer(1, "source"), call.integer(2, "destination")
+    a = locate(call.state, tensor, source)
+    b = locate(call.state, a[0], target) if a else None
+    if a is None or b is None:
+        return vague(tensor)
+    tensor = b[0]
+    first = locate(call.state, tensor, source)
+    assert first is not None
+    axes = list(tensor.axes)
+    axes.insert(b[1], axes.pop(first[1]))
+    return moved(call, tensor, tuple(axes))
+
+
+@op("mT adjoint mH")
+def matrix_transpose(call: Invocation) -> Value | None:
+    tensor = call.tensor()
+    if tensor is None:
+        return None
+    tensor = call.state.with_trailing(tensor, 2)
+    if len(tensor.axes) < 2:
+        return vague(tensor)
+    return moved(call, tensor, (*tensor.axes[:-2], tensor.axes[-1], tensor.axes[-2]))
+
+
+@op("T t t_")
+def reverse_axes(call: Invocation) -> Value | None:
+    tensor = call.tensor()
+    if tensor is None:
+        return None
+    if call.name == "t":
+        tensor = call.state.bind_rank(tensor, 2)
+    if tensor.lead is not None:
+        return vague(tensor)
+    return moved(call, tensor, tuple(reversed(tensor.axes)))
+
+
+# --- size-1 axes, expansion, repetition --------------------------------------------------------------------------
+
+
+@op("unsqueeze unsqueeze_ expand_dims")
+def unsqueeze(call: Invocation) -> Value | None:
+    tensor = call.tensor()
+    if tensor is None:
+        return None
+    dim = call.integer(1, "dim")
+    if dim is not None and dim >= 0 and tensor.lead is not None:
+        tensor = _rank_of_mask(call.state, tensor)
+    found = locate(call.state, tensor, dim, extra=1)
+    if found is None:
+        return vague(tensor)
+    return insert_axis(found[0], found[1])
+
+
+def _rank_of_mask(state: State, tensor: Tensor) -> Tensor:
+    """A padding mask that is unsqueezed is (batch, key) by convention."""
+    name = tensor.traits.name.lower()
+    if "padding_mask" in name or "pad_mask" in name:
+        return state.bind_rank(tensor, 2)
+    return tensor
+
+
+@op("squeeze squeeze_")
+def squeeze(call: Invocation) -> Value | None:
+    tensor = call.tensor()
+    if tensor is None:
+        return None
+    if call.get(1, "dim") is None:
+        if tensor.lead is not None or any(axis and call.state.size_of(axis).constant is None for axis in tensor.axes):
+            return vague(tensor)
+        return with_axes(tensor, [axis for axis in tensor.axes if axis], tensor.layout)
+    found = locate(call.state, tensor, call.integer(1, "dim"))
+    if found is None:
+        return vague(tensor)
+    tensor, place = found
+    axis = tensor.axes[place]
+    if not axis:
+        return with_axes(tensor, tensor.axes[:place] + tensor.axes[place + 1 :], tensor.layout)
+    if call.state.size_of(axis).constant is not None:
+        return tensor
+    return vague(tensor)
+
+
+@op("expand broadcast_to")
+def expand(call: Invocation) -> Value | None:
+    tensor = call.tensor()
+    target = target_of(call, 1, "size")
+    if tensor is None:
+        return None
+    if target is None or target[0] is not None:
+        return vague(tensor)
+    return _expanded(call, tensor, target[1])
+
+
+@op("expand_as")
+def expand_as(call: Invocation) -> Value | None:
+    tensor, other = call.tensor(), call.tensor(1, "other")
+    if tensor is None or other is None:
+        return tensor
+    tensor = call.state.bind_rank(tensor, len(other.axes)) if other.lead is None else tensor
+    if tensor.lead is not None or other.lead is not None or len(tensor.axes) > len(other.axes):
+        return vague(tensor)
+    axes = list(other.axes[: len(other.axes) - len(tensor.axes)])
+    for mine, theirs in zip(tensor.axes, other.axes[len(axes) :]):
+        axes.append(mine or _expanded_axis(call.state.size_of(theirs)))
+    return with_axes(tensor, axes, tensor.layout)
+
+
+def _expanded_axis(size: Size) -> Axis:
+    return () if size.is_one else (fresh(size, "new", relation="expanded"),)
+
+
+def _expanded(call: Invocation, tensor: Tensor, sizes: list[Size | None]) -> Tensor:
+    if tensor.lead is not None:
+        tensor = call.state.with_trailing(tensor, len(sizes))
+        if tensor.lead is not None:
+            tensor = call.state.bind_rank(tensor, len(sizes))
+    extra = len(sizes) - len(tensor.axes)
+    if extra < 0:
+        return vague(tensor)
+    axes: list[Axis] = []
+    for i, size in enumerate(sizes):
+        old: Axis = tensor.axes[i - extra] if i >= extra else ()
+        if old or size is None:
+            axes.append(old)
+            if old and size is not None and call.state.unify(call.state.size_of(old), size) is False:
+                call.state.emit(
+                    SizesDisagree(
+                        call.at,
+                        call.name,
+                        axis_name(old),
+                        str(size),
+                        f"expand asks for {size} on an axis of size {call.state.size_of(old)}",
+                    )
+                )
+        else:
+            axes.append(_expanded_axis(size))
+    return with_axes(tensor, axes, tensor.layout)
+
+
+@op("repeat tile", on="method torch")
+def repeat(call: Invocation) -> Value | None:
+    """Tiling: the new outer atom counts the copies, the old atoms lie inside it."""
+    tensor = call.tensor()
+    counts = call.sizes(1, "repeats")
+    if tensor is None or counts is None:
+        return vague(tensor) if tensor else None
+    tensor = call.state.with_rank(tensor)
+    if tensor.lead is not None:
+        tensor = call.state.bind_rank(tensor, len(counts))
+    extra = len(counts) - len(tensor.axes)
+    if extra < 0:
+        return vague(tensor)
+    axes: list[Axis] = []
+    for i, times in enumerate(counts):
+        old: Axis = tensor.axes[i - extra] if i >= extra else ()
+        if times is None:
+            return vague(tensor)
+        axes.append(old if times.is_one else (fresh(times, "new", relation="tile"), *old))
+    return dense_like(tensor, axes)
+
+
+@op("repeat_interleave")
+def repeat_interleave(call: Invocation) -> Value | None:
+    """Each element repeated: the old atoms stay outside, the new one counts copies inside."""
+    tensor = call.tensor()
+    if tensor is None:
+        return None
+    found = locate(call.state, tensor, call.integer(2, "dim"))
+    times = call.state.as_size(call.get(1, "repeats"))
+    if found is None:
+        return vague(tensor)
+    tensor, place = found
+    if times is None:
+        axes = (*tensor.axes[:place], new_axis(None), *tensor.axes[place + 1 :])
+        return dense_like(tensor, axes, tensor.lead)
+    axis = tensor.axes[place] if times.is_one else (*tensor.axes[place], fresh(times, "new", relation="interleave"))
+    return dense_like(tensor, (*tensor.axes[:place], axis, *tensor.axes[place + 1 :]), tensor.lead)
+
+
+# --- memory ------------------------------------------------------------------------------------------------------
+
+
+@op("contiguous")
+def contiguous(call: Invocation) -> Value | None:
+    tensor = call.tensor()
+    return None if tensor is None else dense_like(tensor, tensor.axes, tensor.lead)
+
+
+@op("clone")
+def clone(call: Invocation) -> Value | None:
+    tensor = call.tensor()
+    if tensor is None:
+        return None
+    wanted = call.get(1, "memory_format")
+    if "contiguous_format" in getattr(wanted, "path", ""):
+        return dense_like(tensor, tensor.axes, tensor.lead)
+    return replace(tensor, layout=elementwise_layout(tensor))
+
+
+# --- taking apart and joining ------------------------------------------------------------------------------------
+
+
+def pieces(state: State, tensor: Tensor, place: int, sizes: list[Size]) -> Items:
+    """The tensor cut along an axis into parts of these sizes."""
+    axis = tensor.axes[place]
+    count = len(sizes)
+    outer = axis[0] if len(axis) > 1 else None
+    if outer is not None and outer.size.constant == count:
+        rest = with_axes(tensor, (*tensor.axes[:place], axis[1:], *tensor.axes[place + 1 :]), None)
+        layout = tensor.layout.without(outer.ident) if tensor.layout else None
+        return Items(tuple(replace(rest, layout=layout) for _ in range(count)))
+    return Items(tuple(cut_axis(tensor, place, size, part=(i, count)) for i, size in enumerate(sizes)))
+
+
+@op("chunk tensor_split")
+def chunk(call: Invocation) -> Value | None:
+    tensor = call.tensor()
+    if tensor is None:
+        return None
+    number = call.integer(1, "chunks")
+    dim = call.integer(2, "dim") if call.get(2, "dim") is not None else 0
+    found = locate(call.state, tensor, dim)
+    if number is None or number < 1 or number > 64:
+        return Many(vague(tensor), kind="tuple")
+    if found is None:
+        return Items(tuple(vague(tensor) for _ in range(number)))
+    tensor, place = found
+    size = call.state.size_of(tensor.axes[place])
+    division = call.state.relations.divide(size, Size.of(number))
+    part = division[0] if division else size // Size.of(number)
+    return pieces(call.state, tensor, place, [part] * number)
+
+
+@op("split split_with_sizes")
+def split(call: Invocation) -> Value | None:
+    tensor = call.tensor()
+    if tensor is None:
+        return None
+    given = call.get(1, "split_size_or_sections") or call.kwargs.get("split_size")
+    dim = call.integer(2, "dim") if call.get(2, "dim") is not None else 0
+    found = locate(call.state, tensor, dim)
+    if isinstance(given, Items):
+        if found is None:
+            return Items(tuple(vague(tensor) for _ in given.items))
+        tensor, place = found
+        wanted = [call.state.as_size(item) for item in given.items]
+        known = [size if size is not None else call.state.size_of(new_axis(None)) for size in wanted]
+        return pieces(call.state, tensor, place, known)
+    size = call.state.as_size(given)
+    if size is None or found is None:
+        return Many(vague(tensor), kind="tuple")
+    tensor, place = found
+    division = call.state.relations.divide(call.state.size_of(tensor.axes[place]), size)
+    number = division[0].constant if division else None
+    if division is not None:
+        call.state.rely(division[1], call.at)
+    if number is None or not 1 <= number <= 64:
+        count = division[0] if division else None
+        return Many(cut_axis(tensor, place, size), count, kind="tuple")
+    return pieces(call.state, tensor, place, [size] * number)
+
+
+@op("unbind")
+def unbind(call: Invocation) -> Value | None:
+    tensor = call.tensor()
+    if tensor is None:
+        return None
+    dim = call.integer(1, "dim") if call.get(1, "dim") is not None else 0
+    found = locate(call.state, tensor, dim)
+    if found is None:
+        return Many(vague(tensor), kind="tuple")
+    return unbound(call.state, *found)
+
+
+def unbound(state: State, tensor: Tensor, place: int) -> Value:
+    """The tensor as a tuple along an axis, as `unbind` and unpacking give it."""
+    number = state.size_of(tensor.axes[place]).constant
+    one = drop_axis(tensor, place)
+    if number is None or number > 64:
+        return Many(one, state.size_of(tensor.axes[place]), kind="tuple")
+    return Items(tuple(one for _ in range(number)))
+
+
+@op("select")
+def select(call: Invocation) -> Value | None:
+    tensor = call.tensor()
+    found = locate(call.state, tensor, call.integer(1, "dim")) if tensor else None
+    return drop_axis(*found) if found else (vague(tensor) if tensor else None)
+
+
+@op("narrow")
+def narrow(call: Invocation) -> Value | None:
+    tensor = call.tensor()
+    found = locate(call.state, tensor, call.integer(1, "dim")) if tensor else None
+    length = call.state.as_size(call.get(3, "length"))
+    if found is None or length is None:
+        return vague(tensor) if tensor else None
+    return cut_axis(*found, length)
+
+
+@op("index_select gather take_along_dim")
+def index_select(call: Invocation) -> Value | None:
+    tensor = call.tensor()
+    found = locate(call.state, tensor, call.integer(1, "dim")) if tensor else None
+    if found is None or call.name != "index_select":
+        return vague(tensor) if tensor else None
+    tensor, place = found
+    index = call.tensor(2, "index")
+    size = call.state.size_of(index.axes[0]) if index is not None and index.rank == 1 else None
+    return dense_like(tensor, (*tensor.axes[:place], new_axis(size), *tensor.axes[place + 1 :]), tensor.lead)
+
+
+@op("flip roll flipud fliplr")
+def rearranged_inside(call: Invocation) -> Value | None:
+    tensor = call.tensor()
+    return None if tensor is None else dense_like(tensor, tensor.axes, tensor.lead)
+
+
+@op("unfold", on="method")
+def unfold(call: Invocation) -> Value | None:
+    tensor = call.tensor()
+    found = locate(call.state, tensor, call.integer(1, "dimension")) if tensor else None
+    size = call.state.as_size(call.get(2, "size"))
+    if found is None:
+        return vague(tensor) if tensor else None
+    tensor, place = found
+    axes = (*tensor.axes[:place], new_axis(None, "place"), *tensor.axes[place + 1 :], new_axis(size, "place"))
+    return with_axes(tensor, axes, None)
+
+
+def tensors_of(call: Invocation, value: Value | None) -> list[Tensor] | None:
+    """The tensors of a list or tuple argument; None where they can't be told one by one."""
+    if not isinstance(value, Items):
+        return None
+    found = [call.state.as_tensor(item) for item in value.items]
+    return None if any(t is None for t in found) else [t for t in found if t is not None]
+
+
+def _same_rank(state: State, tensors: list[Tensor]) -> list[Tensor]:
+    """What is joined has one rank: one whose rank is known tells the others'."""
+    ranks = [t.rank for t in tensors if t.rank is not None]
+    if not ranks:
+        return tensors
+    return [state.bind_rank(t, ranks[0]) for t in tensors]
+
+
+@op("cat concat concatenate", on="torch")
+def cat(call: Invocation) -> Value | None:
+    listed = call.get(0, "tensors")
+    dim = call.integer(1, "dim") if call.get(1, "dim") is not None else 0
+    if isinstance(listed, Many):
+        return _cat_many(call, listed, dim)
+    tensors = tensors_of(call, listed)
+    if not tensors:
+        return None
+    tensors = _same_rank(call.state, tensors)
+    located = [locate(call.state, tensor, dim) for tensor in tensors]
+    best = _best_known(tensors)
+    if any(found is None for found in located):
+        return _joined_traits(vague(best), tensors)
+    known = [found for found in located if found is not None]
+    first, place = known[tensors.index(best)]
+    sizes = [call.state.size_of(t.axes[p]) for t, p in known]
+    total = sizes[0]
+    for size in sizes[1:]:
+        total = total + size
+    old = [t.axes[p] for t, p in known]
+    kinds = {axis[0].ident.kind for axis in old if axis}
+    kind = kinds.pop() if len(kinds) == 1 else "new"
+    ident = Ident(kind, relation="cat", parent=next((a[0].ident for a in reversed(old) if a), None))
+    axis = () if total.is_one else (Atom(total, ident),)
+    result = dense_like(first, (*first.axes[:place], axis, *first.axes[place + 1 :]), first.lead)
+    return _joined_traits(result, tensors)
+
+
+def _best_known(tensors: list[Tensor]) -> Tensor:
+    """The tensor whose axes are known best: names and projections say more than a cache does."""
+    return max(tensors, key=lambda t: (t.lead is None, len(t.axes), t.traits.projection is not None))
+
+
+def _joined_traits(result: Tensor, tensors: list[Tensor]) -> Tensor:
+    traits = [t.traits for t in tensors]
+    cached = any(t.cached or t.buffer or _names_cache(t.name) for t in traits)
+    projection = next((t.projection for t in traits if t.projection is not None), None)
+    factors = [t.scale for t in traits]
+    scale = factors[0] if all(f == factors[0] for f in factors) else max(factors, key=len)
+    return result.with_traits(
+        cached=cached, projection=projection, cells=None, scale=scale, softmax=None, product=None, masks=(), number=None
+    )
+
+
+def _names_cache(name: str) -> bool:
+    return any(word in name.lower() for word in ("past", "cache", "prev_"))
+
+
+def _cat_many(call: Invocation, listed: Many, dim: int | None) -> Value | None:
+    """Many alike joined: the new outer atom counts them, the old atoms of the axis lie inside it."""
+    tensor = call.state.as_tensor(listed.element)
+    found = locate(call.state, tensor, dim) if tensor else None
+    if tensor is None or found is None or listed.length is None:
+        return vague(tensor) if tensor else None
+    tensor, place = found
+    axis = (fresh(listed.length, "new", relation="cat"), *tensor.axes[place])
+    return dense_like(tensor, (*tensor.axes[:place], axis, *tensor.axes[place + 1 :]), tensor.lead)
+
+
+@op("stack", on="torch")
+def stack(call: Invocation) -> Value | None:
+    listed = call.get(0, "tensors")
+    dim = call.integer(1, "dim") if call.get(1, "dim") is not None else 0
+    if isinstance(listed, Many):
+        tensor, length = call.state.as_tensor(listed.element), listed.length
+    else:
+        tensors = tensors_of(call, listed)
+        if not tensors:
+            return None
+        tensor, length = _best_known(tensors), Size.of(len(tensors))
+    found = locate(call.state, tensor, dim, extra=1) if tensor else None
+    if tensor is None or found is None:
+        return vague(tensor) if tensor else None
+    tensor, place = found
+    axes = (*tensor.axes[:place], new_axis(length), *tensor.axes[place:])
+    return dense_like(tensor, axes, tensor.lead)
+
+
+# --- asking for a shape ------------------------------------------------------------------------------------------
+
+
+def shape_value(tensor: Tensor) -> ShapeValue:
+    return ShapeValue(tensor.lead, tensor.axes)
+
+
+@op("size", on="method")
+def size(call: Invocation) -> Value | None:
+    tensor = call.tensor()
+    if tensor is None:
+        return None
+    if call.get(1, "dim") is None:
+        return shape_value(tensor)
+    return size_at(call.state, tensor, call.integer(1, "dim"))
+
+
+def size_at(state: State, tensor: Tensor, dim: int | None) -> Value | None:
+    """The size of one axis; asking for it tells that the tensor has it."""
+    if dim is None:
+        return None
+    if dim < 0:
+        tensor = state.with_trailing(tensor, -dim)
+        return Int(state.size_of(tensor.axes[dim])) if len(tensor.axes) >= -dim else None
+    axis = state.front_axis(tensor, dim)
+    return Int(state.size_of(axis)) if axis is not None else None
+
+
+@op("dim ndimension", on="method")
+def dim(call: Invocation) -> Value | None:
+    tensor = call.tensor()
+    if tensor is None:
+        return None
+    return Rank(tensor) if tensor.rank is None else Int(Size.of(tensor.rank))
+
+
+@op("numel nelement", on="method torch")
+def numel(call: Invocation) -> Value | None:
+    tensor = call.tensor()
+    if tensor is None or tensor.lead is not None:
+        return None
+    return Int(product(call.state.size_of(axis) for axis in tensor.axes))
+
+
+@op("is_contiguous", on="method")
+def is_contiguous(call: Invocation) -> Value | None:
+    return Opaque()
+
+
+def site_name(site: Site | None) -> str:
+    return site.text if site is not None else ""

@@ -1,0 +1,124 @@
+"""Finds the text of another module of the same project; reads files, executes nothing, never leaves the project."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from msalint.source import SourceError, read
+
+KEPT_TEXTS = 256
+"""How many modules of a project are kept in memory by one process."""
+
+
+@dataclass(frozen=True)
+class SourceText:
+    """A module found: its file, its text, and what of the dotted name lies inside it ("Attention", or "")."""
+
+    filename: str
+    text: str
+    rest: str = ""
+
+
+class Project:
+    """Where the imports of a set of files may lead. `roots` are the checked paths, or folders that hold packages."""
+
+    def __init__(self, roots: Iterable[str | Path] = ()) -> None:
+        self._roots = tuple(dict.fromkeys(_import_roots(roots)))
+        self._modules: dict[tuple[str, str], str | None] = {}
+        self._packages: dict[str, tuple[str, tuple[str, ...]]] = {}
+        self._texts: dict[str, str | None] = {}
+
+    def find(self, dotted: str, importer: str) -> SourceText | None:
+        """The module that `dotted` names when `importer` imports it, or None where it is not part of the project.
+
+        A relative name keeps its dots in front: in pkg/layers/mha.py, ".rope.rotate" is pkg/layers/rope.py with
+        `rest` "rotate". The longest part of the name that is a module is taken.
+        """
+        name = dotted.lstrip(".")
+        level = len(dotted) - len(name)
+        parts = tuple(part for part in name.split(".") if part)
+        here = os.path.dirname(os.path.abspath(importer))
+        top, package = self._package_of(here)
+        if level:
+            base = here
+            for _ in range(level - 1):
+                base = os.path.dirname(base)
+            if not self._holds(base, here, top, package):
+                return None
+            bases: tuple[str, ...] = (base,)
+        else:
+            bases = (top, *self._roots)
+        for base in dict.fromkeys(bases):
+            found = self._longest(base, parts, importable_base=bool(level))
+            if found is not None:
+                return found
+        return None
+
+    def _holds(self, base: str, here: str, top: str, package: tuple[str, ...]) -> bool:
+        """Whether a relative import may start from `base`: within the package, or within a checked folder."""
+        return base == here or (bool(package) and _below(base, top)) or any(_below(base, root) for root in self._roots)
+
+    def _longest(self, base: str, parts: tuple[str, ...], importable_base: bool) -> SourceText | None:
+        """The longest prefix of `parts` below `base` that is a module; `base` itself for `from . import name`."""
+        shortest = 0 if importable_base else 1
+        for length in range(len(parts), shortest - 1, -1):
+            path = self._module_file(base, parts[:length])
+            text = self._text(path) if path is not None else None
+            if path is not None and text is not None:
+                return SourceText(path, text, ".".join(parts[length:]))
+        return None
+
+    def _module_file(self, base: str, parts: tuple[str, ...]) -> str | None:
+        key = (base, ".".join(parts))
+        if key not in self._modules:
+            stem = os.path.join(base, *parts)
+            choices = [os.path.join(stem, "__init__.py")] + ([stem + ".py"] if parts else [])
+            self._modules[key] = next((path for path in choices if _inside(path, base)), None)
+        return self._modules[key]
+
+    def _text(self, path: str) -> str | None:
+        if path not in self._texts:
+            if len(self._texts) >= KEPT_TEXTS:
+                self._texts.pop(next(iter(self._texts)))
+            try:
+                self._texts[path] = read(path).text
+            except SourceError:
+                self._texts[path] = None
+        return self._texts[path]
+
+    def _package_of(self, folder: str) -> tuple[str, tuple[str, ...]]:
+        """The folder that a file's absolute imports start from, and the package it is in: walk up by __init__.py."""
+        if folder not in self._packages:
+            parts: list[str] = []
+            top = folder
+            while os.path.isfile(os.path.join(top, "__init__.py")) and os.path.dirname(top) != top:
+                parts.insert(0, os.path.basename(top))
+                top = os.path.dirname(top)
+            self._packages[folder] = (top, tuple(parts))
+        return self._packages[folder]
+
+
+def _inside(path: str, base: str) -> bool:
+    """Whether a file is there and really lies below `base`, also when links are followed."""
+    if not os.path.isfile(path):
+        return False
+    return _below(os.path.realpath(path), os.path.realpath(base))
+
+
+def _below(path: str, folder: str) -> bool:
+    return path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+def _import_roots(roots: Iterable[str | Path]) -> Iterator[str]:
+    """The folders of the checked paths that may hold packages: each one, and its src/."""
+    for root in roots:
+        folder = os.path.abspath(root)
+        if not os.path.isdir(folder):
+            folder = os.path.dirname(folder)
+        yield folder
+        source = os.path.join(folder, "src")
+        if os.path.isdir(source):
+            yield source

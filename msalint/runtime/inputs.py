@@ -1,0 +1,223 @@
+"""Makes inputs for a module or function, from the names, annotations and layout that its own source states."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import typing
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from msalint.runtime.bindings import evaluate
+from msalint.runtime.guess import Unguessable, size_for
+from msalint.runtime.hints import is_array
+from msalint.runtime.layout import declared_layout
+from msalint.runtime.request import Request
+from msalint.runtime.sizes import Sizes
+from msalint.runtime.target import TargetError
+from msalint.shapes.notation import NotationError, Term, parse_jaxtyping
+from msalint.shapes.vocabulary import BATCH, mask_polarity, role_of_name, says
+
+_ID_NAMES = frozenset("input_ids ids idx tokens token_ids indices src_ids tgt_ids".split())
+_LENGTH_NAMES = frozenset("lengths lens seq_lens src_lengths tgt_lengths seq_lengths input_lengths".split())
+_MEMORY_NAMES = frozenset(
+    "memory context encoder_hidden_states enc_out encoder_output encoder_outputs kv y cond".split()
+)
+
+
+def forms(built: Any, request: Request, sizes: Sizes) -> Iterator[tuple[Sizes, str, dict[str, Any]]]:
+    """Ways to call it, the most natural first: hidden states, then ids, then heads, then images."""
+    fitted = _fitted_sizes(built, sizes)
+    kinds = ("named",) if request.call is not None else _kinds(built)
+    fills = (None, "rows", "wide") if _wants_mask(built) else (None,)
+    for fill, kind in itertools.product(fills, kinds):
+        torch.manual_seed(request.seed)
+        try:
+            with torch.device(request.device):
+                inputs = (
+                    named_tensors(request, fitted) if kind == "named" else inputs_of(built, request, fitted, kind, fill)
+                )
+        except Unguessable as error:
+            name = type(built).__name__ if isinstance(built, nn.Module) else built.__name__
+            raise TargetError(f"{name} can't be called: {error}") from error
+        yield fitted, kind, inputs
+
+
+def named_tensors(request: Request, sizes: Sizes) -> dict[str, Any]:
+    """What a `--call` may name: x, memory, ids, keep (padding), causal, both; masks are True where a key counts."""
+    lengths = torch.arange(sizes.seq, 0, -1)[: sizes.batch, None]
+    keep = torch.arange(sizes.seq) < lengths if sizes.batch <= sizes.seq else torch.ones(sizes.batch, sizes.seq).bool()
+    causal = torch.ones(sizes.seq, sizes.seq, dtype=torch.bool).tril()
+    named: dict[str, Any] = {
+        "x": torch.randn(sizes.batch, sizes.seq, sizes.d_model),
+        "memory": torch.randn(sizes.batch, sizes.memory, sizes.d_model),
+        "ids": torch.randint(sizes.vocab, (sizes.batch, sizes.seq)),
+        "keep": keep,
+        "causal": causal,
+        "both": keep[:, None, None, :] & causal,
+    }
+    for name, shape in request.inputs.items():
+        named[name] = torch.randn(shape)
+    return named
+
+
+def _fitted_sizes(built: Any, sizes: Sizes) -> Sizes:
+    """The sizes as asked, with a module's own heads and width where its constructor kept its defaults."""
+    width = heads = None
+    if isinstance(built, nn.Module):
+        image = next((layer for layer in built.modules() if isinstance(layer, nn.Conv2d)), None)
+        sizes = sizes.changed(channels=image.in_channels) if image is not None else sizes
+    for name, value in getattr(built, "__dict__", {}).items():
+        role = role_of_name(name)
+        if type(value) is not int:
+            continue
+        if role == "head":
+            heads = heads or value
+        elif role == "width" and name not in ("c", "d", "e"):
+            width = width or value
+    if isinstance(built, nn.Module):
+        first = next((layer for layer in built.modules() if isinstance(layer, nn.Linear)), None)
+        width = first.in_features if first is not None else width
+    if heads and width and width % heads == 0:
+        return sizes.changed(heads=heads, d_k=width // heads)
+    if width and width % sizes.heads == 0:
+        return sizes.changed(d_k=width // sizes.heads)
+    if width:
+        return sizes.changed(heads=1, d_k=width)
+    return sizes
+
+
+def _kinds(built: Any) -> tuple[str, ...]:
+    stated = declared_layout(built)
+    kinds = _likely_kinds(built)
+    return (stated, *(kind for kind in kinds if kind != stated)) if stated is not None and kinds[0] != "ids" else kinds
+
+
+def _likely_kinds(built: Any) -> tuple[str, ...]:
+    if not isinstance(built, nn.Module):
+        return ("heads", "rows", "ids")
+    first = next((layer for layer in built.modules() if isinstance(layer, (nn.Embedding, nn.Linear, nn.Conv2d))), None)
+    if isinstance(first, nn.Embedding):
+        return ("ids", "rows", "heads")
+    if isinstance(first, nn.Conv2d):
+        return ("image", "rows", "heads", "ids")
+    return ("rows", "heads", "ids", "image", "seq_first")
+
+
+def _wants_mask(built: Any) -> bool:
+    parameters = inspect.signature(built.forward if isinstance(built, nn.Module) else built).parameters.values()
+    return any(_is_mask(parameter.name) and parameter.default is parameter.empty for parameter in parameters)
+
+
+def inputs_of(built: Any, request: Request, sizes: Sizes, kind: str, fill: str | None) -> dict[str, Any]:
+    """Inputs by parameter name. `fill`: what a mask that is required but not asked for is: all seen, of either rank."""
+    function = built.forward if isinstance(built, nn.Module) else built
+    parameters = list(inspect.signature(function).parameters.values())
+    hints = _hints(function)
+    unknown = set(request.inputs) - {parameter.name for parameter in parameters}
+    if unknown:
+        names = ", ".join(parameter.name for parameter in parameters)
+        raise Unguessable(f"forward has no parameter {sorted(unknown)[0]!r}; it has {names}")
+    inputs: dict[str, Any] = {}
+    for index, parameter in enumerate(parameters):
+        name = parameter.name
+        if name in request.inputs:
+            inputs[name] = torch.randn(request.inputs[name])
+        elif _is_mask(name):
+            mask = _mask(name, request, sizes)
+            if mask is None and fill is not None and parameter.default is parameter.empty:
+                seen = (sizes.batch, sizes.seq) if fill == "rows" else (sizes.batch, 1, sizes.seq, sizes.seq)
+                mask = torch.full(seen, (request.mask_true or mask_polarity(name) or "keep") == "keep")
+            if mask is not None or parameter.default is parameter.empty:
+                inputs[name] = mask
+        elif parameter.default is parameter.empty and parameter.kind not in (
+            parameter.VAR_POSITIONAL,
+            parameter.VAR_KEYWORD,
+        ):
+            inputs[name] = _input(name, hints.get(name), sizes, kind, first=index == 0)
+    return inputs
+
+
+def _input(name: str, hint: Any, sizes: Sizes, kind: str, first: bool) -> Any:
+    if is_array(hint):
+        shape = _annotated_shape(hint.dim_str, sizes)
+        if shape is not None:
+            kinds = [
+                kind for kind in (hint.dtype.dtypes if isinstance(hint.dtype.dtypes, (tuple, list)) else ()) if kind
+            ]
+            return torch.randn(shape) if any("float" in kind for kind in kinds) else torch.randint(sizes.vocab, shape)
+    size = size_for(name, sizes)
+    if hint is int or (
+        size is not None and len(name) > 1 and hint is not Tensor and says(name, "num", "n", "size", "len")
+    ):
+        return size if size is not None else 1
+    if hint is float or says(name, "dropout", "scale"):
+        return 0.0
+    if hint is bool:
+        return False
+    if name in _LENGTH_NAMES:
+        return torch.full((sizes.batch,), sizes.seq)
+    if name in _ID_NAMES or kind == "ids":
+        return torch.randint(sizes.vocab, (sizes.batch, sizes.seq))
+    if kind == "image":
+        return torch.randn(sizes.batch, sizes.channels, sizes.image, sizes.image)
+    if kind == "heads":
+        return torch.randn(sizes.batch, sizes.heads, sizes.seq, sizes.d_k)
+    if kind == "heads_third":
+        return torch.randn(sizes.batch, sizes.seq, sizes.heads, sizes.d_k)
+    length = sizes.memory if name in _MEMORY_NAMES and not first else sizes.seq
+    if kind == "seq_first":
+        return torch.randn(length, sizes.batch, sizes.d_model)
+    return torch.randn(sizes.batch, length, sizes.d_model)
+
+
+def _annotated_shape(spec: str, sizes: Sizes) -> tuple[int, ...] | None:
+    try:
+        axes = parse_jaxtyping(spec)
+    except NotationError:
+        return None
+    shape: list[int] = []
+    for axis in axes:
+        if axis.kind == "variadic":
+            shape.append(sizes.batch)
+        else:
+            size = _term_size(axis.term, sizes)
+            if size is None:
+                return None
+            shape.append(size)
+    return tuple(shape)
+
+
+def _term_size(term: Term, sizes: Sizes) -> int | None:
+    return evaluate(term, lambda name: sizes.batch if role_of_name(name) == BATCH else size_for(name, sizes))
+
+
+def _is_mask(name: str) -> bool:
+    return says(name, "mask", "keep", "hide") or name.endswith("mask")
+
+
+def _mask(name: str, request: Request, sizes: Sizes) -> Tensor | None:
+    """A boolean mask as asked: (batch, seq) for a padding mask, else it broadcasts to (batch, head, seq, seq)."""
+    if request.mask == "none":
+        return None
+    named = named_tensors(request, sizes)
+    if says(name, "padding", "pad"):
+        if request.mask == "causal":
+            return None
+        keep: Tensor = named["keep"]
+    else:
+        keep = {"causal": named["causal"], "padding": named["keep"][:, None, None, :], "both": named["both"]}[
+            request.mask
+        ]
+    polarity = request.mask_true or mask_polarity(name) or "keep"
+    return keep if polarity == "keep" else ~keep
+
+
+def _hints(function: Any) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(function)
+    except Exception:
+        return {}

@@ -1,0 +1,25 @@
+"""What a person asks of `trace` and `probe`: how the target is to be built and called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from msalint.runtime.sizes import CANDIDATES, Sizes
+
+MaskKind = Literal["none", "causal", "padding", "both"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a person asked for: constructor settings, input shapes, a mask, sizes, a device, a call of their own."""
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    mask: MaskKind = "none"
+    mask_true: Literal["keep", "hide"] | None = None
+    device: str = "cpu"
+    call: str | None = None
+    sizes: tuple[Sizes, ...] = CANDIDATES
+    seed: int = 0

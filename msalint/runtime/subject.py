@@ -1,0 +1,135 @@
+"""Builds a module from its class and finds inputs that it runs on."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from msalint.runtime.guess import Unguessable, constructor_arguments
+from msalint.runtime.inputs import forms, inputs_of
+from msalint.runtime.layout import TWIN, declared_layout
+from msalint.runtime.request import Request
+from msalint.runtime.sizes import Sizes
+from msalint.runtime.target import TargetError, describe_error
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A built module (or a function), the inputs it ran on, and the sizes they were made of."""
+
+    name: str
+    target: Any
+    inputs: Mapping[str, Any]
+    sizes: Sizes
+    call: Callable[[], Any]
+    kind: str = "rows"
+    """How the inputs are laid out (a `Layout`), or "ids", "image", "named"."""
+
+    @property
+    def module(self) -> nn.Module | None:
+        return self.target if isinstance(self.target, nn.Module) else None
+
+
+def subject_of(target: Any, request: Request) -> Subject:
+    """The first choice of sizes and inputs on which the target can be built and run.
+
+    Raises `TargetError` with the error of the first attempt, which is the most natural one.
+    """
+    first: TargetError | None = None
+    for sizes in request.sizes:
+        try:
+            built = build(target, request, sizes)
+        except TargetError as error:
+            first = first or error
+            continue
+        for fitted, kind, form in forms(built, request, sizes):
+            subject = _subject(target, built, form, request, fitted, kind)
+            try:
+                with torch.no_grad(), torch.random.fork_rng():
+                    subject.call()
+            except Exception as error:
+                given = shapes_of(subject.inputs)
+                found = TargetError(f"{subject.name} raises when run on {given}: {describe_error(error)}")
+                found.__cause__ = error
+                first = first or found
+                continue
+            return subject
+    raise first or TargetError("no sizes to try")
+
+
+def first_attempt(target: Any, request: Request) -> Subject:
+    """The most natural subject, not yet known to run. Raises `TargetError` if it can't even be built."""
+    first: TargetError | None = None
+    for sizes in request.sizes:
+        try:
+            built = build(target, request, sizes)
+        except TargetError as error:
+            first = first or error
+            continue
+        fitted, kind, form = next(iter(forms(built, request, sizes)))
+        return _subject(target, built, form, request, fitted, kind)
+    raise first or TargetError("no sizes to try")
+
+
+def build(target: Any, request: Request, sizes: Sizes) -> Any:
+    """The module of a class, on the asked device and in eval mode; a function or a module as it is."""
+    if not inspect.isclass(target):
+        return target
+    first: Exception | None = None
+    for keep_defaults in (False, True):
+        try:
+            torch.manual_seed(request.seed)
+            with torch.device(request.device):
+                built = target(**constructor_arguments(target, sizes, request.settings, keep_defaults))
+            if not callable(built):
+                raise TargetError(f"{target.__name__} makes objects that can't be called")
+            return built.eval() if isinstance(built, nn.Module) else built
+        except TargetError:
+            raise
+        except Exception as error:
+            first = first or error
+    reason = str(first) if isinstance(first, Unguessable) else describe_error(first or RuntimeError())
+    raise TargetError(f"{target.__name__} can't be built: {reason}") from first
+
+
+def other_layout(subject: Subject, request: Request) -> Subject | None:
+    """The same target on inputs of its twin layout, if it does not state its own and runs on it."""
+    twin = TWIN.get(subject.kind)
+    if twin is None or declared_layout(subject.target) is not None or request.call is not None or request.inputs:
+        return None
+    try:
+        with torch.device(request.device):
+            inputs = inputs_of(subject.target, request, subject.sizes, twin, None)
+        other = _subject(subject.target, subject.target, inputs, request, subject.sizes, twin)
+        with torch.no_grad(), torch.random.fork_rng():
+            other.call()
+    except Exception:
+        return None
+    return replace(other, name=subject.name)
+
+
+def _subject(target: Any, built: Any, inputs: Mapping[str, Any], request: Request, sizes: Sizes, kind: str) -> Subject:
+    name = getattr(target, "__name__", type(target).__name__)
+    if request.call is not None:
+        return Subject(name, built, inputs, sizes, caller(built, request.call, inputs), kind)
+    return Subject(name, built, inputs, sizes, lambda: built(**inputs), kind)
+
+
+def caller(module: Any, text: str, names: Mapping[str, Any]) -> Callable[[], Any]:
+    """Runs a person's own call such as "m(x, x, x, key_padding_mask=~keep)[0]"; `m` is the module."""
+    try:
+        code = compile(ast.parse(text, mode="eval"), "<call>", "eval")
+    except SyntaxError as error:
+        raise TargetError(f"--call {text!r} is no Python expression: {error.msg}") from error
+    return lambda: eval(code, {"torch": torch, "nn": nn, "F": nn.functional, "m": module, **names})
+
+
+def shapes_of(inputs: Mapping[str, Any]) -> str:
+    parts = [f"{name} {tuple(value.shape)}" for name, value in inputs.items() if isinstance(value, Tensor)]
+    return ", ".join(parts) or "no tensors"

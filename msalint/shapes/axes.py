@@ -1,0 +1,215 @@
+"""Axes made of atoms: each with a size, an identity, and a place in memory.
+
+    x: (B, L, d_model)          axes  (B) (L) (d_model)      memory  B L d_model
+    .view(B, L, H, d)           axes  (B) (L) (H) (d)        memory  B L H d        d_model was taken apart
+    .transpose(1, 2)            axes  (B) (H) (L) (d)        memory  B L H d        only the axes moved
+    .reshape(B * H, L, d)       axes  (B H) (L) (d)          memory  B H L d        merged: copied into order
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Union
+
+from msalint.shapes.size import Size, Symbol, product
+
+_serials = count(1)
+
+
+@dataclass(eq=False)
+class Ident:
+    """Where an atom was born. Two atoms are the same axis of the same thing if their identities are one object.
+
+    `kind`: "place" (a position, a sample, a pixel), "feature" (made by a projection, or the last axis of an input),
+    or "new" (nothing is known). `parent`: the identity that this one was split from, or whose rows or columns it is.
+    `part`: for a split, which part of how many, and `whole` the size that was split. `names` are the names people gave it, first come first.
+    """
+
+    kind: str = "new"
+    parent: Ident | None = None
+    relation: str = ""
+    part: tuple[int, int] = (0, 1)
+    whole: Size | None = None
+    names: list[str] = field(default_factory=list)
+    serial: int = field(default_factory=lambda: next(_serials))
+
+    def learn(self, name: str) -> None:
+        """Note a name; it adds to what is known and never changes it."""
+        if name and name != "_" and name not in self.names:
+            self.names.append(name)
+
+    @property
+    def root(self) -> Ident:
+        """The identity that this one goes back to, through splits and products."""
+        here = self
+        while here.parent is not None:
+            here = here.parent
+        return here
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {'/'.join(self.names) or self.relation or '?'} #{self.serial}>"
+
+
+@dataclass(frozen=True)
+class Atom:
+    """A piece of an axis that is not known to fall apart further."""
+
+    size: Size
+    ident: Ident
+
+    @property
+    def name(self) -> str:
+        """What a reader calls it: the size's own name, or the first name people gave it."""
+        if self.size.constant is not None and self.ident.names:
+            return self.ident.names[0]
+        return str(self.size)
+
+
+Axis = tuple[Atom, ...]
+"""Atoms in order, outermost first. An axis of no atoms has size 1."""
+
+
+class ShapeVar:
+    """Leading axes of unknown number: one per value whose rank the code has not told yet."""
+
+    __slots__ = ("hint", "serial")
+
+    def __init__(self, hint: str = "") -> None:
+        self.hint, self.serial = hint, next(_serials)
+
+    def __repr__(self) -> str:
+        return f"*{self.hint or 'lead'}#{self.serial}"
+
+
+MemoryItem = Union[Ident, ShapeVar]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The order of atoms in memory, outermost first, and after which of them the next does not follow directly.
+
+    An expanded atom takes no memory and is left out. A gap after an atom says that its stride is not the size times
+    the stride of what follows, as behind a slice or an index of an inner axis.
+    """
+
+    order: tuple[MemoryItem, ...]
+    gaps: frozenset[MemoryItem] = frozenset()
+
+    @staticmethod
+    def dense(axes: Iterable[Axis], lead: ShapeVar | None = None) -> Layout:
+        """The contiguous layout of these axes."""
+        front: tuple[MemoryItem, ...] = () if lead is None else (lead,)
+        return Layout(front + tuple(atom.ident for axis in axes for atom in axis))
+
+    def follows(self, first: MemoryItem, second: MemoryItem) -> bool:
+        """Whether `second` lies right behind `first`, so that the two can be one axis."""
+        for here, after in zip(self.order, self.order[1:]):
+            if here is first:
+                return after is second and first not in self.gaps
+        return False
+
+    def splits(self, parts: dict[Ident, tuple[Ident, ...]]) -> Layout:
+        """The layout with atoms replaced by the parts they fell into; a gap stays behind the last part."""
+        if not parts:
+            return self
+        order: list[MemoryItem] = []
+        gaps = set(self.gaps)
+        for item in self.order:
+            pieces = parts.get(item) if isinstance(item, Ident) else None
+            order.extend(pieces or (item,))
+            if pieces and item in gaps:
+                gaps.discard(item)
+                gaps.add(pieces[-1])
+        return Layout(tuple(order), frozenset(gaps))
+
+    def without(self, item: MemoryItem) -> Layout:
+        """The layout once one position of `item` is picked: what lay around it no longer touches."""
+        if item not in self.order:
+            return self
+        place = self.order.index(item)
+        gaps = set(self.gaps) - {item}
+        if place > 0:
+            gaps.add(self.order[place - 1])
+        if item in self.gaps and place > 0:
+            gaps.add(self.order[place - 1])
+        return Layout(self.order[:place] + self.order[place + 1 :], frozenset(gaps))
+
+    def cut(self, old: MemoryItem, new: MemoryItem, step: bool = False) -> Layout:
+        """The layout once only part of `old` is kept, under a new identity."""
+        if old not in self.order:
+            return self
+        place = self.order.index(old)
+        gaps = {new if item is old else item for item in self.gaps}
+        if place > 0:
+            gaps.add(self.order[place - 1])
+        if step:
+            gaps.add(new)
+        order = tuple(new if item is old else item for item in self.order)
+        return Layout(order, frozenset(gaps))
+
+    def inserted_front(self, items: Sequence[MemoryItem]) -> Layout:
+        return Layout(tuple(items) + self.order, self.gaps)
+
+    def expand_lead(self, lead: ShapeVar, replacement: Sequence[MemoryItem]) -> Layout:
+        """The layout once the axes that `lead` stands for are known."""
+        if lead not in self.order:
+            return self
+        place = self.order.index(lead)
+        gaps = set(self.gaps)
+        if lead in gaps:
+            gaps.discard(lead)
+            if replacement:
+                gaps.add(replacement[-1])
+        return Layout(self.order[:place] + tuple(replacement) + self.order[place + 1 :], frozenset(gaps))
+
+    def closed(self) -> Layout:
+        """The dense layout of the same order, which an elementwise operation gives its result."""
+        return Layout(self.order) if self.gaps else self
+
+
+def axis_size(axis: Axis) -> Size:
+    """The size of an axis: the product of its atoms."""
+    return product(atom.size for atom in axis)
+
+
+def axis_name(axis: Axis) -> str:
+    """What a reader would write for an axis: `H*d` for a merged one, `1` for one of no atoms."""
+    if not axis:
+        return "1"
+    names = []
+    for atom in axis:
+        name = atom.name
+        plain = name.replace("_", "").replace(".", "").isalnum()
+        names.append(name if plain or len(axis) == 1 else f"({name})")
+    return "*".join(names)
+
+
+def shape_text(axes: Sequence[Axis], lead: ShapeVar | None = None) -> str:
+    """`(B, H, L, d)`, with `...` for leading axes of unknown number."""
+    names = [axis_name(axis) for axis in axes]
+    if lead is not None:
+        names.insert(0, "...")
+    return f"({', '.join(names)}{',' if len(names) == 1 else ''})"
+
+
+def fresh(size: Size | Symbol | int, kind: str = "new", *names: str, **more: object) -> Atom:
+    """A new atom of a new identity."""
+    ident = Ident(kind, names=[name for name in names if name], **more)  # type: ignore[arg-type]
+    return Atom(Size.of(size), ident)
+
+
+def fresh_axis(size: Size | Symbol | int, kind: str = "new", *names: str, **more: object) -> Axis:
+    """An axis of one new atom, or of none for size 1."""
+    size = Size.of(size)
+    return () if size.is_one else (fresh(size, kind, *names, **more),)
+
+
+def split_atom(atom: Atom, sizes: Sequence[Size]) -> tuple[Atom, ...]:
+    """An atom taken apart into parts of these sizes, each a child of its identity."""
+    total = len(sizes)
+    return tuple(
+        Atom(size, Ident(atom.ident.kind, parent=atom.ident, relation="split", part=(i, total), whole=atom.size))
+        for i, size in enumerate(sizes)
+    )

@@ -1,0 +1,73 @@
+"""Weak knowledge: what the names that people give to axes, sizes, masks and values usually mean."""
+
+from __future__ import annotations
+
+import re
+
+BATCH = "batch"
+HEAD = "head"
+SEQ = "seq"
+HEAD_DIM = "d_k"
+WIDTH = "width"
+
+_AXIS_NAMES: dict[str, frozenset[str]] = {
+    BATCH: frozenset("b bs bsz bz nb batch batch_size batchsize batch_sz n_batch nbatch n_batches num_batches".split()),
+    HEAD: frozenset(
+        "h heads head num_heads n_heads nheads nhead n_head num_attention_heads num_head nh attention_heads "
+        "num_attn_heads n_heads_q num_q_heads q_heads num_key_value_heads num_kv_heads kv_heads n_kv_heads "
+        "n_local_heads num_heads_q n_kv_head num_query_heads decoder_attention_heads encoder_attention_heads".split()
+    ),
+    SEQ: frozenset(
+        "l t s seq seq_len seqlen seq_length length len q_len kv_len k_len src_len tgt_len tokens n_tokens "
+        "num_tokens query_len key_len value_len tgt src_length sequence_length seq_q seq_k time steps ctx "
+        "context_length block_size q_length k_length target_length query_length key_length max_len lq lk lv tq tk sq "
+        "sk n_ctx num_patches n_patches frames num_frames q_seq_len kv_seq_len tgt_length slen qlen klen "
+        "seq_len_q seq_len_k len_q len_k len_v steps nq nk query kv new count pos".split()
+    ),
+    HEAD_DIM: frozenset(
+        "d_k dk d_v dv head_dim dim_head d_head head_size hd dh dim_per_head per_head_dim attention_head_size hs "
+        "head_width d_kv size_per_head depth head_channels kv_channels key_dim qkv_dim q_head_dim qk_head_dim".split()
+    ),
+    WIDTH: frozenset(
+        "c d e dim width hidden hidden_size embed_dim d_model emb_dim emb embed embedding_dim n_embd n_embed channels "
+        "embed_size all_head_size model_dim inner_dim features n_feat hidden_dim d_out d_in w_dim".split()
+    ),
+}
+_ROLE_OF = {name: role for role, names in _AXIS_NAMES.items() for name in names}
+
+
+def role_of_name(name: str) -> str | None:
+    """The role that a size or axis of this name usually has: `bsz` is a batch, `self.num_heads` are heads."""
+    last = name.rsplit(".", 1)[-1].strip("_").lower()
+    return _ROLE_OF.get(last)
+
+
+def says(name: str, *words: str) -> bool:
+    """Whether a name has one of these words among its parts: `key_padding_mask` says "padding"."""
+    parts = re.split(r"[_.\d]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
+    return any(word in parts for word in words)
+
+
+def mask_polarity(name: str) -> str | None:
+    """ "keep" if a mask of this name marks what may be attended, "hide" if it marks what may not, else None."""
+    lowered = name.rsplit(".", 1)[-1].lower()
+    if re.search(r"non_?pad|not_?pad|valid|keep|visible|allowed|real_tokens", lowered):
+        return "keep"
+    if "invert" in lowered or "extended" in lowered or "bias" in lowered:
+        return None
+    if lowered in {"attention_mask", "encoder_attention_mask"}:
+        return "keep"
+    if re.search(r"key_padding_mask|padding_mask|pad_mask|is_pad|ignore|hidden_positions|is_masked", lowered):
+        return "hide"
+    return None
+
+
+_INPUT_NAMES = frozenset(
+    "x hidden_states hidden hidden_state inputs input src tgt query key value q k v queries keys values embeddings "
+    "states tokens qkv memory context".split()
+)
+
+
+def is_input_name(name: str) -> bool:
+    """A parameter of this name is, by convention, a tensor of (batch, seq, width)."""
+    return name in _INPUT_NAMES

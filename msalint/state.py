@@ -1,0 +1,373 @@
+"""What is known at a point of one path through the code: sizes, shapes, attributes, decisions, and the facts so far.
+
+A path is one run of the interpreter with every open condition decided. Nothing is joined: a second answer to a
+condition is a second run, which starts anew with the decisions it was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from msalint.facts import Fact, ReliesOnDivision
+from msalint.diagnostic import Site
+from msalint.shapes.axes import Atom, Axis, Ident, Layout, ShapeVar, axis_size
+from msalint.shapes.relations import Division, Relations
+from msalint.shapes.size import Quotient, Size, Symbol
+from msalint.registered import Registry
+from msalint.shapes.vocabulary import mask_polarity, says
+from msalint.values import (
+    NONE,
+    Cells,
+    Condition,
+    Const,
+    Instance,
+    Int,
+    Mod,
+    Opaque,
+    Real,
+    Region,
+    Tensor,
+    Traits,
+    Value,
+)
+
+_axis_serials = count(1)
+
+
+def axis_symbol(name: str) -> Symbol:
+    """A size that is born with an axis; it takes the name of the first variable that it is assigned to."""
+    return Symbol(f"axis:{next(_axis_serials)}", name)
+
+
+def is_axis_symbol(symbol: Symbol | None) -> bool:
+    return symbol is not None and symbol.key.startswith("axis:")
+
+
+@dataclass
+class Decisions:
+    """The answers given to open conditions on this path. `asked` are the conditions in the order they came up."""
+
+    given: dict[str, bool] = field(default_factory=dict)
+    asked: dict[str, bool] = field(default_factory=dict)
+    closed: set[str] = field(default_factory=set)
+    """Conditions whose other answer is not worth a run (it raises, or has been seen)."""
+
+    def known(self, key: str) -> bool | None:
+        """The answer given to a condition, None if it has not come up."""
+        return self.asked.get(key)
+
+    def answer(self, key: str, default: bool, worth_both: bool = True) -> bool:
+        """The answer to a condition on this path."""
+        if key not in self.asked:
+            self.asked[key] = self.given.get(key, default)
+            if not worth_both:
+                self.closed.add(key)
+        return self.asked[key]
+
+    def settle(self, key: str, answer: bool) -> None:
+        """Learn an answer from elsewhere (an assert)."""
+        self.asked.setdefault(key, answer)
+        self.closed.add(key)
+
+
+@dataclass
+class State:
+    """One path's knowledge. Ops read and extend it; rules never see it."""
+
+    relations: Relations = field(default_factory=Relations)
+    shapes: dict[ShapeVar, tuple[ShapeVar | None, tuple[Axis, ...]]] = field(default_factory=dict)
+    fronts: dict[ShapeVar, dict[int, Atom]] = field(default_factory=dict)
+    depths: dict[ShapeVar, int] = field(default_factory=dict)
+    """How many trailing axes were split off a shape variable's first one."""
+    tensors: dict[str, Tensor] = field(default_factory=dict)
+    attributes: dict[tuple[str, str], Value] = field(default_factory=dict)
+    decisions: Decisions = field(default_factory=Decisions)
+    conventional: set[str] = field(default_factory=set)
+    """Keys of inputs that are (batch, seq, width) by convention, if nothing says otherwise."""
+    facts: list[Fact] = field(default_factory=list)
+    division_sites: dict[Division, Site] = field(default_factory=dict)
+    guarded: set[int] = field(default_factory=set)
+    """Serial numbers of softmax sites whose NaN rows are repaired afterwards."""
+    half_in_sight: bool = False
+    defaults: dict[Symbol, Size] = field(default_factory=dict)
+    """What a config's optional entry is worth where it is left out: head_dim is hidden_size // heads."""
+    registry: Registry = field(default_factory=Registry)
+    context: tuple[str, ...] = ()
+    """Names and docstrings of the definitions being read, innermost last."""
+    in_module: bool = False
+
+    def emit(self, fact: Fact) -> None:
+        self.facts.append(fact)
+
+    # --- coercions: what a value is when it is used as ... -----------------------------------------------------
+
+    def as_size(self, value: Value | None) -> Size | None:
+        """The integer that a value stands for."""
+        if isinstance(value, Int):
+            return self.relations.resolve(value.size)
+        if isinstance(value, Opaque) and value.key and value.hint not in {"tensor", "bool", "str"}:
+            return self.relations.resolve(Size.of(Symbol(value.key, value.name)))
+        if isinstance(value, Real) and value.constant is not None and not value.from_float_division:
+            constant = value.constant
+            return Size.of(int(constant)) if constant == int(constant) else None
+        if isinstance(value, Tensor) and value.traits.number is not None:
+            return self.as_size(value.traits.number)
+        return None
+
+    def as_real(self, value: Value | None) -> Real | None:
+        """The number that a value stands for; an unknown one has no coefficient. None for what is no number."""
+        if isinstance(value, Real):
+            return value
+        if isinstance(value, Int):
+            size = self.relations.resolve(value.size)
+            if size.constant is not None:
+                return Real(float(size.constant))
+            return size_as_real(size)
+        if isinstance(value, Const) and isinstance(value.value, bool):
+            return Real(float(value.value))
+        if isinstance(value, Opaque) and value.hint not in {"tensor", "str"}:
+            if not value.key:
+                return Real(None)
+            return Real(1.0, ((Size.of(Symbol(value.key, value.name)), _ONE),), value.name, value.source)
+        if isinstance(value, Tensor) and value.traits.number is not None:
+            return value.traits.number
+        return None
+
+    def as_int(self, value: Value | None) -> int | None:
+        """The known integer that a value is."""
+        size = self.as_size(value)
+        return size.constant if size is not None else None
+
+    def as_tensor(self, value: Value | None) -> Tensor | None:
+        """The tensor that a value stands for; an unknown value known by name is one whose shape is open."""
+        if isinstance(value, Tensor):
+            return self.resolve(value)
+        if isinstance(value, Opaque) and value.hint not in {"int", "float", "bool", "str"}:
+            if not value.key:
+                return None
+            if value.key not in self.tensors:
+                self.tensors[value.key] = self._named_tensor(value)
+            return self.resolve(self.tensors[value.key])
+        return None
+
+    def _named_tensor(self, value: Opaque) -> Tensor:
+        var = ShapeVar(value.name)
+        if value.key in self.conventional:
+            self.conventional.add(f"var:{var.serial}")
+        traits = Traits(name=value.name)
+        polarity = mask_polarity(value.name)
+        if polarity is not None:
+            region = Region(frozenset({"padding"}), polarity, strong=False, name=value.name)
+            traits = replace(traits, cells=Cells(1.0, 0.0, region))
+        elif says(value.name, "mask"):
+            region = Region(frozenset({"given"}), None, strong=False, name=value.name)
+            traits = replace(traits, cells=Cells(1.0, 0.0, region))
+        return Tensor(var, (), Layout((var,)), None, traits)
+
+    def is_none(self, value: Value | None) -> bool | None:
+        """Whether a value is None, None if it is not known on this path."""
+        if value is None or value == NONE:
+            return True
+        if isinstance(value, Opaque):
+            return self.decisions.known(f"none:{value.key}") if value.key else None
+        return False
+
+    # --- conditions -------------------------------------------------------------------------------------------
+
+    def truth(self, value: Value | None) -> bool | None:
+        """Whether a value is true, None if it is not known on this path."""
+        if isinstance(value, Const):
+            return bool(value.value) if value.value is not Ellipsis else True
+        if isinstance(value, Int):
+            constant = self.relations.resolve(value.size).constant
+            if constant is not None:
+                return constant != 0
+            symbol = value.size.symbol
+            return True if is_axis_symbol(symbol) else None
+        if isinstance(value, Real) and value.constant is not None:
+            return value.constant != 0
+        if isinstance(value, Mod):
+            return False if self.relations.is_exact(value.numerator, value.denominator) else None
+        if isinstance(value, Condition):
+            known = self._condition(value)
+            return None if known is None else known != value.negated
+        if isinstance(value, Instance):
+            return True
+        if isinstance(value, Opaque):
+            if value.key and self.decisions.known(f"none:{value.key}") is True:
+                return False
+            return self.decisions.known(f"true:{value.key}") if value.key else None
+        return None
+
+    def _condition(self, condition: Condition) -> bool | None:
+        learn = condition.learn
+        if learn and learn[0] == "equal":
+            verdict = self.relations.compare(learn[1], learn[2]).equal
+            if verdict is not None and not self.relations.compare(learn[1], learn[2]).relies:
+                return verdict
+        if learn and learn[0] == "exact" and self.relations.is_exact(learn[1], learn[2]):
+            return True
+        if learn and learn[0] == "rank":
+            rank = self.resolve(learn[1]).rank
+            if rank is not None:
+                return bool(rank == learn[2])
+        return self.decisions.known(condition.key)
+
+    def learn(self, value: Value, answer: bool) -> None:
+        """Take in what a decided condition teaches."""
+        if isinstance(value, Mod):
+            if not answer:
+                self.relations.learn_exact(value.numerator, value.denominator)
+            return
+        if not isinstance(value, Condition) or not value.learn:
+            return
+        holds = answer != value.negated
+        kind, *operands = value.learn
+        if kind == "equal":
+            self._learn_equal(operands[0], operands[1], holds)
+        elif kind == "exact" and holds:
+            self.relations.learn_exact(*operands)
+        elif kind == "rank" and holds:
+            self.bind_rank(operands[0], operands[1])
+
+    def _learn_equal(self, left: Size, right: Size, holds: bool) -> None:
+        left, right = self.relations.resolve(left), self.relations.resolve(right)
+        if not holds:
+            self.relations.unequal.add((left, right))
+            return
+        for division in self.relations.compare(left, right).relies:
+            self.relations.learn_exact(*division)
+        for one, other in ((left, right), (right, left)):
+            if one.symbol is not None and not isinstance(one.symbol, Quotient):
+                self.relations.bind(one.symbol, other)
+                return
+
+    # --- shapes -----------------------------------------------------------------------------------------------
+
+    def resolve(self, tensor: Tensor) -> Tensor:
+        """The tensor with all that was learned of its leading axes put in."""
+        while tensor.lead is not None and tensor.lead in self.shapes:
+            lead, axes = self.shapes[tensor.lead]
+            items: list[Ident | ShapeVar] = [] if lead is None else [lead]
+            items += [atom.ident for axis in axes for atom in axis]
+            layout = tensor.layout.expand_lead(tensor.lead, items) if tensor.layout else None
+            tensor = replace(tensor, lead=lead, axes=axes + tensor.axes, layout=layout)
+        return tensor
+
+    def resolve_lead(self, lead: ShapeVar | None, axes: tuple[Axis, ...]) -> tuple[ShapeVar | None, tuple[Axis, ...]]:
+        """Leading axes with all that was learned of them."""
+        while lead is not None and lead in self.shapes:
+            lead, front = self.shapes[lead]
+            axes = front + axes
+        return lead, axes
+
+    def with_trailing(self, tensor: Tensor, number: int) -> Tensor:
+        """The tensor with at least `number` axes known from the right; its rank is taken to be that much."""
+        tensor = self.resolve(tensor)
+        while tensor.lead is not None and len(tensor.axes) < number:
+            var = tensor.lead
+            rest = ShapeVar(var.hint)
+            depth = self.depths.get(var, 0)
+            self.depths[rest] = depth + 1
+            if var in self.fronts:
+                self.fronts[rest] = self.fronts[var]
+            if f"var:{var.serial}" in self.conventional:
+                self.conventional.add(f"var:{rest.serial}")
+            kind = "feature" if depth == 0 else "place"
+            symbol = axis_symbol(f"{var.hint or 'x'}.shape[-{depth + 1}]")
+            axis = (Atom(Size.of(symbol), Ident(kind, relation=var.hint)),)
+            self.shapes[var] = (rest, (axis,))
+            tensor = self.resolve(tensor)
+        return tensor
+
+    def with_rank(self, tensor: Tensor) -> Tensor:
+        """The tensor with its rank settled by convention, where there is one and nothing else told it."""
+        tensor = self.resolve(tensor)
+        if tensor.lead is not None and f"var:{tensor.lead.serial}" in self.conventional:
+            missing = 3 - self.depths.get(tensor.lead, 0)
+            if missing >= 0:
+                self.bind_lead(tensor.lead, missing)
+                return self.resolve(tensor)
+        return tensor
+
+    def bind_rank(self, tensor: Tensor, rank: int) -> Tensor:
+        """Learn the rank of a tensor."""
+        tensor = self.resolve(tensor)
+        if tensor.lead is not None and rank >= len(tensor.axes):
+            self.bind_lead(tensor.lead, rank - len(tensor.axes))
+        return self.resolve(tensor)
+
+    def bind_lead(self, var: ShapeVar, number: int) -> None:
+        """Learn that a shape variable stands for `number` axes."""
+        depth = self.depths.get(var, 0)
+        fronts = self.fronts.get(var, {})
+        axes: list[Axis] = []
+        for i in range(number):
+            if i in fronts:
+                axes.append((fronts[i],))
+                continue
+            last = depth == 0 and i == number - 1 and number > 1
+            symbol = axis_symbol(f"{var.hint or 'x'}.shape[{i}]")
+            axes.append((Atom(Size.of(symbol), Ident("feature" if last else "place", relation=var.hint)),))
+        self.shapes[var] = (None, tuple(axes))
+
+    def front_axis(self, tensor: Tensor, index: int) -> Axis | None:
+        """Axis `index` counted from the left, also where the rank is not known."""
+        tensor = self.resolve(tensor)
+        if tensor.lead is None:
+            return tensor.axes[index] if index < len(tensor.axes) else None
+        known = self.fronts.setdefault(tensor.lead, {})
+        if index not in known:
+            symbol = axis_symbol(f"{tensor.lead.hint or 'x'}.shape[{index}]")
+            known[index] = Atom(Size.of(symbol), Ident("place", relation=tensor.lead.hint))
+        return (known[index],)
+
+    def unify(self, left: Size, right: Size) -> bool | None:
+        """Learn that two sizes are equal, as the operation at hand needs; False if they never are."""
+        left, right = self.relations.resolve(left), self.relations.resolve(right)
+        verdict = self.relations.compare(left, right)
+        if verdict.equal is not None:
+            return verdict.equal
+        for one, other in ((left, right), (right, left)):
+            if is_axis_symbol(one.symbol) and one.symbol is not None:
+                self.relations.bind(one.symbol, other)
+                return True
+        return None
+
+    def size_of(self, axis: Axis) -> Size:
+        return self.relations.resolve(axis_size(axis))
+
+    # --- divisions --------------------------------------------------------------------------------------------
+
+    def rely(self, divisions: Iterable[Division], at: Site) -> None:
+        """Tell that a split relies on divisions that nothing proved to be exact."""
+        for numerator, denominator in divisions:
+            if self.relations.is_exact(numerator, denominator) or denominator.constant is not None:
+                continue
+            born = self.division_sites.get((numerator, denominator), at)
+            self.emit(ReliesOnDivision(born, str(numerator), str(denominator), at))
+
+
+def size_as_real(size: Size) -> Real:
+    """A size as a number: `3 * d` is 3 times d to the 1."""
+    parts = size.factors()
+    if parts is None:
+        return Real(1.0, ((size, _ONE),))
+    symbols, coefficient = parts
+    powers: dict[Size, object] = {}
+    for symbol in symbols:
+        powers[Size.of(symbol)] = powers.get(Size.of(symbol), 0) + _ONE  # type: ignore[operator]
+    return Real(float(coefficient), tuple(powers.items()))  # type: ignore[arg-type]
+
+
+def dense(axes: Sequence[Axis], lead: ShapeVar | None = None, dtype: str | None = None, **traits: object) -> Tensor:
+    """A contiguous tensor of these axes."""
+    made = replace(Traits(), **traits) if traits else Traits()  # type: ignore[arg-type]
+    return Tensor(lead, tuple(axes), Layout.dense(axes, lead), dtype, made)
+
+
+from fractions import Fraction  # noqa: E402
+
+_ONE = Fraction(1)

@@ -1,0 +1,103 @@
+"""MSA105 attention-over-head-axis: scores are formed between the heads of one token."""
+
+from __future__ import annotations
+
+from msalint.facts import Multiplied, SdpaCalled
+from msalint.rule import Diagnostic, Iterator, Level, Meta, Rule, on
+
+
+class AttentionOverHeadAxis(Rule):
+    """
+    ## What it does
+    Reports scores that are formed between the heads of one token, because heads were split off as
+    (batch, seq, heads, d_k) and never brought in front of the sequence: (B, L, H, d) @ (B, L, d, H), and the same
+    tensors given to `F.scaled_dot_product_attention`.
+
+    ## Why is this bad?
+    Nothing is raised, since a product only looks at the last two axes. The weights are (batch, seq, heads, heads): no
+    token ever sees another, and the layer is a costly way to mix features.
+
+    ## Example
+    ```python
+    import torch
+    from torch import nn
+
+
+    class Attention(nn.Module):
+        def __init__(self, width, heads, d_k):
+            super().__init__()
+            self.heads, self.d_k = heads, d_k
+            self.q = nn.Linear(width, heads * d_k)
+            self.k = nn.Linear(width, heads * d_k)
+            self.v = nn.Linear(width, heads * d_k)
+
+        def forward(self, x):
+            B, L, _ = x.shape
+            q = self.q(x).view(B, L, self.heads, self.d_k)
+            k = self.k(x).view(B, L, self.heads, self.d_k)
+            v = self.v(x).view(B, L, self.heads, self.d_k)
+            weights = torch.softmax(q @ k.transpose(-2, -1) * self.d_k ** -0.5, dim=-1)
+            return (weights @ v).flatten(2)
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+    from torch import nn
+
+
+    class Attention(nn.Module):
+        def __init__(self, width, heads, d_k):
+            super().__init__()
+            self.heads, self.d_k = heads, d_k
+            self.q = nn.Linear(width, heads * d_k)
+            self.k = nn.Linear(width, heads * d_k)
+            self.v = nn.Linear(width, heads * d_k)
+
+        def forward(self, x):
+            B, L, _ = x.shape
+            q = self.q(x).view(B, L, self.heads, self.d_k).transpose(1, 2)
+            k = self.k(x).view(B, L, self.heads, self.d_k).transpose(1, 2)
+            v = self.v(x).view(B, L, self.heads, self.d_k).transpose(1, 2)
+            weights = torch.softmax(q @ k.transpose(-2, -1) * self.d_k ** -0.5, dim=-1)
+            return (weights @ v).transpose(1, 2).flatten(2)
+    ```
+
+    ## Fix safety
+    There is no automatic fix: query, key, value and the context all have to be transposed, and the numbers change.
+
+    ## Known limits
+    Code that mixes heads on purpose and says so (talking heads, head mixing) is left alone. Kernels that take
+    (batch, seq, heads, d_k), such as `flash_attn_func`, are known.
+
+    ## References
+    - [F.scaled_dot_product_attention](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html)
+    - [Talking-Heads Attention](https://arxiv.org/abs/2003.02436)
+    """
+
+    meta = Meta(
+        code="MSA105",
+        name="attention-over-head-axis",
+        level=Level.ERROR,
+        since="0.1.0",
+        needs=("softmax", "Softmax", "scaled_dot_product_attention", "exp("),
+    )
+
+    @on(Multiplied)
+    def scores_between_heads(self, fact: Multiplied) -> Iterator[Diagnostic]:
+        if fact.head_axis is not None:
+            yield self.report(
+                fact.at,
+                f"these scores are formed between the {fact.head_axis} of one token, so no token attends to another",
+                help="bring the heads of query, key and value in front of the sequence with `.transpose(1, 2)`",
+            )
+
+    @on(SdpaCalled)
+    def kernel_between_heads(self, fact: SdpaCalled) -> Iterator[Diagnostic]:
+        if fact.head_axis is not None:
+            yield self.report(
+                fact.at,
+                f"{fact.head_axis} stands where the kernel expects the sequence, so the heads of one token attend to"
+                " each other and no token attends to another",
+                help="bring the heads of query, key and value in front of the sequence with `.transpose(1, 2)`",
+            )

@@ -1,0 +1,144 @@
+"""Many files: findings in helpers come home, a process that dies costs one file, and every finding is told once."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+
+import pytest
+
+import msalint.flow
+from msalint import lint_paths, registry, runner
+from msalint.check import InternalError
+from msalint.diagnostic import Diagnostic, Level, Position, Span, Step
+from msalint.files import File
+from msalint.runner import Request, Result, run
+from msalint.settings import Selection, Settings
+
+ATTENTION = "import torch\nweights = torch.softmax(scores, -1)\n"
+IDLE = "x = 1  # noqa: MSA901\n"
+
+
+def span(line: int) -> Span:
+    return Span(Position(line, 1), Position(line, 5))
+
+
+def finding(filename: str, line: int = 1, code: str = "MSA901", *steps: Step) -> Diagnostic:
+    return Diagnostic(code, "a-rule", Level.ERROR, "words", filename, span(line), trail=steps)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def merged(files: dict[str, Settings], *results: Result) -> list[tuple[str, int, str]]:
+    known = [File(path, settings) for path, settings in files.items()]
+    found = runner._under_known_names(results, known, registry.load())
+    return [(one.filename, one.span.start.line, one.code) for one in found]
+
+
+def test_a_finding_in_a_helper_is_told_once_under_the_name_it_is_known_by(here: Path) -> None:
+    elsewhere = finding(str(here / "helper.py"), 3)
+    assert merged(
+        {"a.py": Settings(), "b.py": Settings(), "helper.py": Settings()},
+        Result("a.py", (finding("a.py"), elsewhere)),
+        Result("b.py", (elsewhere,)),
+        Result("helper.py", (finding("helper.py", 3),)),
+    ) == [("a.py", 1, "MSA901"), ("helper.py", 3, "MSA901")]
+
+
+def test_a_finding_in_a_file_that_is_not_checked_is_not_told(here: Path) -> None:
+    assert merged({"a.py": Settings()}, Result("a.py", (finding(str(here / "helper.py")),))) == []
+
+
+def test_a_finding_in_a_helper_falls_under_the_settings_there(here: Path) -> None:
+    quiet = Settings(selections=(Selection(ignore=("MSA901",)),))
+    elsewhere = Result("a.py", (finding(str(here / "helper.py")),))
+    assert merged({"a.py": Settings(), "helper.py": quiet}, elsewhere) == []
+
+
+def test_the_steps_of_a_trail_have_the_names_their_files_are_known_by(here: Path) -> None:
+    steps = (Step(str(here / "helper.py"), span(1), "x"), Step(str(here / "other.py"), span(1), "x"))
+    result = Result("sub/a.py", (finding("sub/a.py", 1, "MSA901", *steps),))
+    known = [File(path, Settings()) for path in ("sub/a.py", "helper.py")]
+    (one,) = runner._under_known_names([result], known, registry.load())
+    assert [step.filename for step in one.trail] == ["helper.py", "other.py"]
+
+
+def test_the_project_leads_from_one_file_to_another(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The analysis is handed a project in which the imports of a checked file can be found."""
+    (here / "helper.py").write_text("# the helper\n")
+    (here / "a.py").write_text("from helper import merge\n" + ATTENTION)
+    asked: list[str] = []
+
+    def analyse(text: str, filename: str, project: object = None, **kwargs: object) -> Iterator[object]:
+        module = project.find("helper.merge", filename)  # type: ignore[attr-defined]
+        asked.append(module.text)
+        yield from ()
+
+    monkeypatch.setattr(msalint.flow, "analyse", analyse, raising=False)
+    assert run(Request((".",), jobs=1)).failures == ()
+    assert asked == ["# the helper\n"]
+
+
+class Dying:
+    """A pool whose processes die on one file, as a native crash or the kernel's memory killer makes them."""
+
+    def __init__(self, jobs: int, roots: tuple[str, ...]) -> None:
+        self.broken = False
+
+    def submit(self, work: object, chunk: list[File]) -> Future[list[Result]]:
+        future: Future[list[Result]] = Future()
+        self.broken = self.broken or any("deadly" in file.path for file in chunk)
+        if self.broken:
+            future.set_exception(BrokenProcessPool())
+        else:
+            future.set_result([Result(file.path) for file in chunk])
+        return future
+
+    def shutdown(self, **kwargs: object) -> None: ...
+
+    def __enter__(self) -> Dying:
+        return self
+
+    def __exit__(self, *args: object) -> None: ...
+
+
+def test_a_process_that_dies_costs_the_file_it_died_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner, "_pool", Dying)
+    files = [File("deadly.py" if number == 11 else f"{number:02}.py", Settings()) for number in range(30)]
+    results = list(runner._in_processes(files, 2, ()))
+    assert [result.path for result in results] == [file.path for file in files]
+    assert [result.path for result in results if result.failure] == ["deadly.py"]
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals")
+def test_a_process_that_is_killed_is_seen() -> None:
+    with runner._pool(1, ()) as pool, pytest.raises(BrokenProcessPool):
+        pool.submit(_die).result()
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_progress_counts_every_file(here: Path) -> None:
+    for number in range(3):
+        (here / f"{number}.py").write_text("x = 1\n")
+    told: list[tuple[int, int]] = []
+    run(Request((".",), jobs=1), lambda done, total: told.append((done, total)))
+    assert told == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_the_public_function(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "a.py").write_text(IDLE)
+    assert [(one.filename, one.code) for one in lint_paths(["a.py"])] == [("a.py", "MSA902")]
+    assert lint_paths(["."], Selection(ignore=("MSA902",))) == []
+    with pytest.raises(InternalError, match=r"none\.py"):
+        lint_paths(["none.py"])
