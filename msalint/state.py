@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
+from fractions import Fraction
+
 from msalint.facts import Fact, ReliesOnDivision
 from msalint.diagnostic import Site
 from msalint.shapes.axes import Atom, Axis, Ident, Layout, ShapeVar, axis_size
@@ -34,6 +36,7 @@ from msalint.values import (
 )
 
 _axis_serials = count(1)
+_ONE = Fraction(1)
 
 
 def axis_symbol(name: str) -> Symbol:
@@ -84,8 +87,8 @@ class State:
     tensors: dict[str, Tensor] = field(default_factory=dict)
     attributes: dict[tuple[str, str], Value] = field(default_factory=dict)
     decisions: Decisions = field(default_factory=Decisions)
-    conventional: set[str] = field(default_factory=set)
-    """Keys of inputs that are (batch, seq, width) by convention, if nothing says otherwise."""
+    conventional: set[str | ShapeVar] = field(default_factory=set)
+    """Keys and leading axes of inputs that are (batch, seq, width) by convention, if nothing says otherwise."""
     facts: list[Fact] = field(default_factory=list)
     division_sites: dict[Division, Site] = field(default_factory=dict)
     guarded: set[int] = field(default_factory=set)
@@ -111,7 +114,7 @@ class State:
             return self.relations.resolve(Size.of(Symbol(value.key, value.name)))
         if isinstance(value, Real) and value.constant is not None and not value.from_float_division:
             constant = value.constant
-            return Size.of(int(constant)) if constant == int(constant) else None
+            return Size.of(int(constant)) if constant.is_integer() else None
         if isinstance(value, Tensor) and value.traits.number is not None:
             return self.as_size(value.traits.number)
         return None
@@ -155,7 +158,7 @@ class State:
     def _named_tensor(self, value: Opaque) -> Tensor:
         var = ShapeVar(value.name)
         if value.key in self.conventional:
-            self.conventional.add(f"var:{var.serial}")
+            self.conventional.add(var)
         traits = Traits(name=value.name)
         polarity = mask_polarity(value.name)
         if polarity is not None:
@@ -273,8 +276,8 @@ class State:
             self.depths[rest] = depth + 1
             if var in self.fronts:
                 self.fronts[rest] = self.fronts[var]
-            if f"var:{var.serial}" in self.conventional:
-                self.conventional.add(f"var:{rest.serial}")
+            if var in self.conventional:
+                self.conventional.add(rest)
             kind = "feature" if depth == 0 else "place"
             symbol = axis_symbol(f"{var.hint or 'x'}.shape[-{depth + 1}]")
             axis = (Atom(Size.of(symbol), Ident(kind, relation=var.hint)),)
@@ -285,7 +288,7 @@ class State:
     def with_rank(self, tensor: Tensor) -> Tensor:
         """The tensor with its rank settled by convention, where there is one and nothing else told it."""
         tensor = self.resolve(tensor)
-        if tensor.lead is not None and f"var:{tensor.lead.serial}" in self.conventional:
+        if tensor.lead is not None and tensor.lead in self.conventional:
             missing = 3 - self.depths.get(tensor.lead, 0)
             if missing >= 0:
                 self.bind_lead(tensor.lead, missing)
@@ -366,8 +369,3 @@ def dense(axes: Sequence[Axis], lead: ShapeVar | None = None, dtype: str | None 
     """A contiguous tensor of these axes."""
     made = replace(Traits(), **traits) if traits else Traits()  # type: ignore[arg-type]
     return Tensor(lead, tuple(axes), Layout.dense(axes, lead), dtype, made)
-
-
-from fractions import Fraction  # noqa: E402
-
-_ONE = Fraction(1)

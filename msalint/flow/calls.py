@@ -367,6 +367,11 @@ class Calls(Attributes, Iteration):
         for name, value in given.kwargs.items():
             self.state.attributes[(instance.key, name)] = value
 
+    def enter(self, node: n.Expr, value: Value) -> None:
+        """A `with` item: autocast to half brings half precision into sight."""
+        if isinstance(node, n.Call) and any("float16" in arg.value.text for arg in node.args):
+            self.state.half_in_sight = True
+
     def matmul(self, left: Value, right: Value, at: n.Node, a: n.Node, b: n.Node) -> Value:
         x, y = self.state.as_tensor(left), self.state.as_tensor(right)
         if x is None or y is None:

@@ -55,7 +55,7 @@ class HeadHealth:
 def head_health(
     attentions: Sequence[Attention], keep: Tensor | None = None, special: Mapping[str, Sequence[int]] | None = None
 ) -> list[HeadHealth]:
-    """The health of every head of every call. `keep` (batch, key) is True for real keys, `special` names key positions."""
+    """The health of every head of every call. `keep` (batch, key) is True for real keys, `special` names positions."""
     return [
         health
         for index, attention in enumerate(attentions)
@@ -114,23 +114,23 @@ def health_table(heads: Sequence[HeadHealth], names: Sequence[str]) -> str:
     """A line a head. `names` are the names of the attention calls."""
     special = list(heads[0].special) if heads else []
     header = ["attention", "head", "entropy", "evenness", "diagonal", "first", "padding", *special, "twin", "remarks"]
-    rows = [header]
-    for health in heads:
-        rows.append(
-            [
-                names[health.attention],
-                str(health.head),
-                f"{health.entropy:.3f}",
-                f"{health.evenness:.2f}",
-                f"{health.diagonality:.2f}",
-                f"{health.first:.2f}",
-                "-" if health.padding is None else f"{health.padding:.3f}",
-                *(f"{health.special[name]:.2f}" for name in special),
-                "-" if health.twin is None else f"{health.twin} ({health.similarity:.2f})",
-                ", ".join(health.remarks),
-            ]
-        )
+    rows = [header, *(_cells(health, names[health.attention], special) for health in heads)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
     )
+
+
+def _cells(health: HeadHealth, name: str, special: Sequence[str]) -> list[str]:
+    return [
+        name,
+        str(health.head),
+        f"{health.entropy:.3f}",
+        f"{health.evenness:.2f}",
+        f"{health.diagonality:.2f}",
+        f"{health.first:.2f}",
+        "-" if health.padding is None else f"{health.padding:.3f}",
+        *(f"{health.special[place]:.2f}" for place in special),
+        "-" if health.twin is None else f"{health.twin} ({health.similarity:.2f})",
+        ", ".join(health.remarks),
+    ]

@@ -1,4 +1,4 @@
-"""Records attention weights as a model runs: from a manual softmax, F.scaled_dot_product_attention or nn.MultiheadAttention."""
+"""Records attention weights as a model runs: a manual softmax, F.scaled_dot_product_attention, nn.MultiheadAttention."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from msalint.runtime.tracer import TracedOp, TracedTensor, Tracer
 
 SOFTMAXES = frozenset({"softmax", "_softmax"})
 MOVES = frozenset(
-    "view reshape transpose permute swapaxes movedim mT T flatten unflatten squeeze unsqueeze expand contiguous clone detach "
-    "repeat_interleave unbind chunk split __getitem__".split()
+    "view reshape transpose permute swapaxes movedim mT T flatten unflatten squeeze unsqueeze expand contiguous clone "
+    "detach repeat_interleave unbind chunk split __getitem__".split()
 )
 
 
@@ -61,9 +61,9 @@ class WeightsTracer(Tracer):
         else:
             spec = contraction_of(op)
             if spec is not None:
-                weights = _weights_operand(spec, op, args, self._softmaxed)
-                if weights is not None:
-                    self._keep(weights, op)
+                operand = _weights_operand(spec, op, args, self._softmaxed)
+                if operand is not None:
+                    self._keep(operand, op)
             elif self._inherits(op, name):
                 self._softmaxed.update(tensor.number for tensor in op.results)
 
@@ -83,10 +83,14 @@ def record_attention(model: nn.Module) -> Iterator[list[Attention]]:
     attention, and left out of what is computed again.
     """
     tracer = WeightsTracer()
-    handles = []
+    handles: list[Any] = []
+
+    def leave(*_: Any) -> None:
+        tracer.running.pop()
+
     for name, module in model.named_modules():
         handles.append(module.register_forward_pre_hook(lambda *_, name=name: tracer.running.append(name)))
-        handles.append(module.register_forward_hook(lambda *_: tracer.running.pop() and None, always_call=True))
+        handles.append(module.register_forward_hook(leave, always_call=True))
     fast = torch.backends.mha.get_fastpath_enabled()
     # The fused encoder layer shows neither its weights nor its steps.
     torch.backends.mha.set_fastpath_enabled(False)
@@ -162,5 +166,6 @@ def _module_weights(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
     again = {**kwargs, "need_weights": True, "average_attn_weights": False, "training": False}
     if again.get("attn_mask") is None and again.get("is_causal"):
         again["is_causal"] = False
-    weights: Tensor = F.multi_head_attention_forward(*args, **again)[1]
+    by_head: Any = F.multi_head_attention_forward(*args, **again)[1]
+    weights: Tensor = by_head
     return weights
