@@ -177,7 +177,7 @@ class Weighted(Fact):
 
     `softmax`: what was normalised. `contracted_normalised`: the axis contracted is the one normalised; None if not
     known. `contracted`, `normalised`: their names. `over`: the role of the axis attended over: "batch", "head", "seq"
-    or None. `swapped`: the weights stand the wrong way round: the product contracts their queries, not their keys.
+    or None. `swapped`: softmax did normalise the keys, or the weights were turned after it: the product is at fault.
     `purpose`: names and docstrings around, unfiltered.
     """
 

@@ -96,6 +96,9 @@ class State:
     half_in_sight: bool = False
     defaults: dict[Symbol, Size] = field(default_factory=dict)
     """What a config's optional entry is worth where it is left out: head_dim is hidden_size // heads."""
+    aliases: dict[str, str] = field(default_factory=dict)
+    """The names that computed sizes were given, by the size's key: `d_model // heads` is called d_k."""
+    spellings: dict[str, tuple[str, ...]] = field(default_factory=dict)
     registry: Registry = field(default_factory=Registry)
     context: tuple[str, ...] = ()
     """Names and docstrings of the definitions being read, innermost last."""
@@ -338,6 +341,12 @@ class State:
                 self.relations.bind(one.symbol, other)
                 return True
         return None
+
+    def call_it(self, size: Size, name: str) -> None:
+        """Note the name that a computed size is given."""
+        if size.constant is None and (size.symbol is None or isinstance(size.symbol, Quotient)):
+            self.aliases.setdefault(size.key, name)
+            self.spellings.setdefault(size.key, (str(size),))
 
     def size_of(self, axis: Axis) -> Size:
         return self.relations.resolve(axis_size(axis))

@@ -201,6 +201,8 @@ class Attributes:
 
     def kept_as(self, value: Value, name: str, at: n.Node) -> Value:
         """A value that is kept under an attribute: layers and weights take its name, numbers their place."""
+        if isinstance(value, Int):
+            self.state.call_it(value.size, name)
         if isinstance(value, Layer):
             return replace(value, name=name)
         if isinstance(value, Tensor) and not value.traits.name:

@@ -233,21 +233,30 @@ class Interpreter(Calls, Targets):
         return Items(tuple(parts), left.kind if isinstance(left, Items) else "tuple")
 
     def _tell_precedence(self, node: n.Binary) -> None:
-        """`d ** 1 / 2`: the power binds first."""
-        power = node.left
-        if node.op != "/" or not isinstance(power, n.Binary) or power.op != "**":
+        """`d ** 1 / 2` and `x / d ** 1 / 2`: the power binds first."""
+        divisor = node.right
+        if node.op != "/" or not isinstance(divisor, n.Const) or divisor.value not in (2, 3, 4):
+            return
+        outer = node.left if isinstance(node.left, n.Binary) and node.left.op in {"*", "/"} else None
+        power = outer.right if outer is not None else node.left
+        if not isinstance(power, n.Binary) or power.op != "**" or node.left.text.endswith(")"):
             return
         exponent, sign = power.right, ""
         if isinstance(exponent, n.Unary) and exponent.op == "-":
             exponent, sign = exponent.operand, "-"
-        divisor = node.right
-        if not (isinstance(exponent, n.Const) and isinstance(divisor, n.Const)):
-            return
-        if exponent.value != 1 or divisor.value not in (2, 3, 4) or power.text.endswith(")"):
+        if not isinstance(exponent, n.Const) or exponent.value != 1:
             return
         base = power.left.text
-        value = f"{base} / {divisor.value}" if not sign else f"1 / ({divisor.value} * {base})"
-        mended = f"{base} ** ({sign}{exponent.text} / {divisor.text})"
+        before = f"{outer.left.text} {outer.op} " if outer is not None else ""
+        mended = f"{before}{base} ** ({sign}{exponent.text} / {divisor.text})"
+        if not node.text.endswith(divisor.text):
+            mended = f"({mended})"
+        above = (sign == "") != (outer is not None and outer.op == "/")
+        top = outer.left.text if outer is not None and outer.left.text.isidentifier() else "..." if outer else ""
+        if above:
+            value = f"{top} * {base} / {divisor.value}" if top else f"{base} / {divisor.value}"
+        else:
+            value = f"{top or 1} / ({divisor.value} * {base})"
         self.state.emit(PowerPrecedence(node, base, value, mended))
 
     def _unary(self, node: n.Expr) -> Value:

@@ -67,6 +67,7 @@ class Targets:
         """A value that gets a name: sizes and axes born nameless take it."""
         if isinstance(value, Int):
             name_size(value.size, name)
+            self.state.call_it(value.size, name)
         elif isinstance(value, Tensor):
             return value.named(name)
         elif isinstance(value, Opaque) and not value.name:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -26,6 +27,10 @@ def scaling_of(state: State, factors: Sequence[Factor], contracted: Axis, tensor
         if factor.value is None or factor.value.coefficient is None:
             unknown = True
             continue
+        literal = _literal_power(factor.value.coefficient, head_dim) if not factor.value.powers else None
+        if literal is not None:
+            head_power += literal
+            continue
         constant *= factor.value.coefficient
         for size, power in factor.value.powers:
             if state.relations.compare(size, head_dim).certainly:
@@ -36,6 +41,17 @@ def scaling_of(state: State, factors: Sequence[Factor], contracted: Axis, tensor
                 unknown = True
     width = widths[0] if widths else None
     return Scaling(tuple(factors), head_dim, width, head_power, width_power, unknown, constant)
+
+
+def _literal_power(coefficient: float, size: Size) -> Fraction | None:
+    """The power of a literal size that a number is: 0.125 is 64 to the -1/2."""
+    number = size.constant
+    if number is None or number < 2 or coefficient <= 0 or coefficient == 1:
+        return None
+    for power in (Fraction(-1, 2), Fraction(-1, 4), Fraction(-1), Fraction(1, 2)):
+        if math.isclose(number ** float(power), coefficient, rel_tol=1e-6):
+            return power
+    return None
 
 
 def _widths(state: State, contracted: Axis, tensors: Sequence[Tensor], head_dim: Size) -> list[Size]:
@@ -128,9 +144,10 @@ def weigh(
     if softmax.position is not None and known:
         verdict = _covers(softmax.axis, idents)
     product = softmax.scores.traits.product
-    swapped = verdict is False and product is not None and _among(idents, product.rows)
-    role, strong = role_of_axis(axis, beside)
     moved = weights.traits.moved
+    over_keys = product is not None and _among(softmax.axis, product.columns)
+    swapped = verdict is False and (over_keys or moved is not None)
+    role, strong = role_of_axis(axis, beside)
     state.emit(
         Weighted(
             at,
@@ -165,8 +182,8 @@ def _covers(normalised: Sequence[Ident], contracted: Sequence[Ident]) -> bool | 
     return False
 
 
-def _among(idents: Sequence[Ident], rows: Sequence[Ident]) -> bool:
-    return bool(idents) and all(any(same_ident(i, row) for row in rows) for i in idents)
+def _among(idents: Sequence[Ident], others: Sequence[Ident]) -> bool:
+    return bool(idents) and all(any(same_ident(i, other) for other in others) for i in idents)
 
 
 def _tell_site(state: State, softmax: Normalised, weights: Tensor, product: Product | None) -> None:

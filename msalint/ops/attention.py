@@ -13,7 +13,7 @@ from msalint.ops.table import Invocation, op, text_of
 from msalint.diagnostic import Site
 from msalint.shapes.axes import Axis, Layout, axis_name
 from msalint.state import State
-from msalint.values import NONE, Const, Int, Items, Layer, Opaque, Real, Region, Tensor, Traits, Value
+from msalint.values import NONE, Const, Factor, Int, Items, Layer, Opaque, Real, Region, Tensor, Traits, Value
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def attend(call: Invocation, signature: Signature) -> Value | None:
     mask, mask_site = argument(call, signature, signature.mask)
     causal, causal_site = argument(call, signature, signature.causal)
     rate, rate_site = argument(call, signature, signature.dropout)
-    scale, _ = argument(call, signature, signature.scale)
+    scale, scale_site = argument(call, signature, signature.scale)
     given = None if call.unknown_arguments and mask is None else _given(state, mask)
     region = hidden_by(state, mask, signature.keep_true)
     mask_tensor = state.as_tensor(mask) if given is not False else None
@@ -114,7 +114,7 @@ def attend(call: Invocation, signature: Signature) -> Value | None:
             mask_name=mask_tensor.traits.name if mask_tensor else "",
             mask_made_at=mask_tensor.traits.cells.at if mask_tensor and mask_tensor.traits.cells else None,
             scale_given=scale is not None and scale != NONE,
-            scaling=_scaling(state, query, key),
+            scaling=_scaling(state, query, key, scale, scale_site),
             dropout_always_on=drops_in_eval(state, rate),
             dropout_site=rate_site,
             dropout_rate=text_of(rate),
@@ -139,10 +139,17 @@ def _given(state: State, mask: Value | None) -> bool | None:
     return None if none is None else not none
 
 
-def _scaling(state: State, query: Tensor | None, key: Tensor | None) -> Scaling | None:
+def _scaling(
+    state: State, query: Tensor | None, key: Tensor | None, scale: Value | None, scale_site: Site | None
+) -> Scaling | None:
+    """What queries and keys were scaled with before the call, and the scale that the call is given."""
     if query is None or key is None or not query.axes or not query.axes[-1]:
         return None
     factors = (*query.traits.scale, *key.traits.scale)
+    if scale is not None and scale != NONE:
+        real = state.as_real(scale)
+        known = real if real is not None and real.coefficient is not None else None
+        factors = (*factors, Factor(known, scale_site, real.at if real is not None else None))
     return scaling_of(state, factors, query.axes[-1], (query, key))
 
 

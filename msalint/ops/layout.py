@@ -360,8 +360,8 @@ def reverse_axes(call: Invocation) -> Value | None:
     tensor = call.tensor()
     if tensor is None:
         return None
-    if call.name == "t":
-        tensor = call.state.bind_rank(tensor, 2)
+    # torch means both for matrices: `.T` of another rank is deprecated, and no product would take it.
+    tensor = call.state.bind_rank(call.state.with_rank(tensor) if call.name == "T" else tensor, 2)
     if tensor.lead is not None:
         return vague(tensor)
     return moved(call, tensor, tuple(reversed(tensor.axes)))

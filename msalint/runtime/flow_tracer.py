@@ -249,7 +249,8 @@ class FlowTracer(Tracer):
             if labels.pair:
                 width = left.arrays[FEATURE].shape[spec.left.index(spec.contracted[0])] if spec.contracted else 1
                 alpha = op.keywords.get("alpha", 1)
-                known = labels.factor is not None and isinstance(alpha, (int, float))
+                # A distance is no product: nothing says what it should be scaled by.
+                known = labels.factor is not None and isinstance(alpha, (int, float)) and "cdist" not in op.name
                 labels = replace(labels, width=width, factor=labels.factor * alpha if known else None)
             yield op.result.number, labels
         elif (

@@ -72,7 +72,7 @@ def size_for(name: str, sizes: Sizes) -> int | None:
 
 
 def constructor_arguments(
-    target: Any, sizes: Sizes, given: Mapping[str, Any], keep_defaults: bool = False
+    target: Any, sizes: Sizes, given: Mapping[str, Any], keep_defaults: bool = False, dropout: float = 0.0
 ) -> dict[str, Any]:
     """Keyword arguments for a class. Sizes with a default are set too, so as to be distinct, unless `keep_defaults`.
 
@@ -90,9 +90,13 @@ def constructor_arguments(
             continue
         hint = hints.get(parameter.name)
         optional = parameter.default is not parameter.empty
+        if type(parameter.default) in (float, int) and _is_rate(parameter.name) and dropout and not keep_defaults:
+            arguments[parameter.name] = dropout
+            continue
         if optional and (keep_defaults or not _is_size(parameter, hint, sizes)):
             continue
-        arguments[parameter.name] = value_for(parameter.name, hint, sizes)
+        rate = not optional and _is_rate(parameter.name)
+        arguments[parameter.name] = dropout if rate else value_for(parameter.name, hint, sizes)
     return arguments
 
 
@@ -103,7 +107,7 @@ def value_for(name: str, hint: Any, sizes: Sizes) -> Any:
         return size
     if hint is bool or says(name, "bias", "causal", "use", "is"):
         return False
-    if says(name, "dropout", "drop", "rate", "p", "pdrop") or hint is float:
+    if _is_rate(name) or hint is float:
         return 0.0
     if name.lower() in ("config", "cfg", "args", "conf", "params", "hparams", "opt", "options"):
         return configuration(hint, sizes)
@@ -144,6 +148,11 @@ class GuessedConfiguration(SimpleNamespace):
 
     def __getitem__(self, name: str) -> Any:
         return getattr(self, name)
+
+
+def _is_rate(name: str) -> bool:
+    """Whether a parameter of this name is a dropout rate."""
+    return says(name, "dropout", "drop", "p", "pdrop") or name.lower().endswith("dropout")
 
 
 def _is_size(parameter: inspect.Parameter, hint: Any, sizes: Sizes) -> bool:

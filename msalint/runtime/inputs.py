@@ -109,7 +109,7 @@ def _likely_kinds(built: Any) -> tuple[str, ...]:
 
 def _wants_mask(built: Any) -> bool:
     parameters = inspect.signature(built.forward if isinstance(built, nn.Module) else built).parameters.values()
-    return any(_is_mask(parameter.name) and parameter.default is parameter.empty for parameter in parameters)
+    return any(is_mask_name(parameter.name) and parameter.default is parameter.empty for parameter in parameters)
 
 
 def inputs_of(built: Any, request: Request, sizes: Sizes, kind: str, fill: str | None) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def inputs_of(built: Any, request: Request, sizes: Sizes, kind: str, fill: str |
         name = parameter.name
         if name in request.inputs:
             inputs[name] = torch.randn(request.inputs[name])
-        elif _is_mask(name):
+        elif is_mask_name(name):
             mask = _mask(name, request, sizes)
             if mask is None and fill is not None and parameter.default is parameter.empty:
                 seen = (sizes.batch, sizes.seq) if fill == "rows" else (sizes.batch, 1, sizes.seq, sizes.seq)
@@ -195,7 +195,7 @@ def _term_size(term: Term, sizes: Sizes) -> int | None:
     return evaluate(term, lambda name: sizes.batch if role_of_name(name) == BATCH else size_for(name, sizes))
 
 
-def _is_mask(name: str) -> bool:
+def is_mask_name(name: str) -> bool:
     return says(name, "mask", "keep", "hide") or name.endswith("mask")
 
 

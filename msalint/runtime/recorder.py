@@ -1,4 +1,4 @@
-"""Records attention weights as a model runs: a manual softmax, F.scaled_dot_product_attention, nn.MultiheadAttention."""
+"""Records attention weights as a model runs, from a manual softmax, the fused kernel, or nn.MultiheadAttention."""
 
 from __future__ import annotations
 

@@ -23,3 +23,5 @@ class Request:
     call: str | None = None
     sizes: tuple[Sizes, ...] = CANDIDATES
     seed: int = 0
+    dropout: float = 0.0
+    """The dropout rate to build with: above 0 where its effect is to be seen."""

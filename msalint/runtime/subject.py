@@ -86,7 +86,7 @@ def build(target: Any, request: Request, sizes: Sizes) -> Any:
         try:
             torch.manual_seed(request.seed)
             with torch.device(request.device):
-                built = target(**constructor_arguments(target, sizes, request.settings, keep_defaults))
+                built = target(**constructor_arguments(target, sizes, request.settings, keep_defaults, request.dropout))
             if not callable(built):
                 raise TargetError(f"{target.__name__} makes objects that can't be called")
             return built.eval() if isinstance(built, nn.Module) else built

@@ -92,8 +92,10 @@ class ScaleByModelWidth(Rule):
         if scaling.width_power != Fraction(-1, 2) or scaling.head_power != 0:
             return
         powers = [factor for factor in scaling.factors if factor.value is not None and factor.value.powers]
+        last = powers[-1] if powers else None
+        place = (last.made_at or last.at if last else None) or at
         yield self.report(
-            (powers[-1].at if powers else None) or at,
+            place,
             f"the scores are divided by sqrt({width}), the model width, though each sums over the {head_dim} columns of"
             " one head: they come out too small by the root of the number of heads",
             trail=step(formed, f"scores formed here, over {head_dim}"),

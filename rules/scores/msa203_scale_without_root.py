@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from msalint.facts import Scaling, SdpaCalled, Softmaxed
 from msalint.rule import Diagnostic, Iterator, Level, Meta, Rule, Site, on, step
 
-ON_PURPOSE = re.compile(r"(?<![a-z])mup|\bmuTransfer|µP|μP|\bmu(?=[A-Z_])|\bMu(?=[A-Z])|maximal update", re.IGNORECASE)
+ON_PURPOSE = re.compile(r"(?i:(?<![a-z])mup|\bmuTransfer|µP|μP|maximal update)|\bmu(?=[A-Z_])|\bMu(?=[A-Z])")
 
 
 class ScaleWithoutRoot(Rule):
@@ -95,7 +95,7 @@ class ScaleWithoutRoot(Rule):
         if len(powers) != 1 or any(map(ON_PURPOSE.search, context)):
             return
         yield self.report(
-            powers[0].at or at,
+            powers[0].made_at or powers[0].at or at,
             f"the scores are divided by {scaling.head_dim}, not by its square root: they shrink as the heads get wider,"
             " and softmax spreads its weight evenly over all keys",
             trail=step(formed, "scores formed here"),

@@ -85,13 +85,12 @@ class SoftmaxWrongAxis(Rule):
     @on(Weighted)
     def sums_over_another_axis(self, fact: Weighted) -> Iterator[Diagnostic]:
         product = fact.softmax.scores.traits.product
-        over_keys = product is not None and set(fact.softmax.axis) <= set(product.columns)
-        if fact.contracted_normalised is not False or fact.renormalised or fact.transposed_after or over_keys:
+        if fact.contracted_normalised is not False or fact.renormalised or fact.swapped:
             return
         if any(map(ON_PURPOSE.search, fact.purpose)):
             return
         yield self.report(
-            fact.softmax.at,
+            fact.softmax.built_at or fact.softmax.at,
             f"this softmax normalises {fact.normalised}, but the values are summed over {fact.contracted}: the weights"
             " of a query do not sum to 1 over its keys",
             trail=step(product.at if product else None, "scores formed here")
@@ -104,7 +103,8 @@ class SoftmaxWrongAxis(Rule):
 def _over_contracted(fact: Weighted) -> Fix | None:
     """The number of the contracted axis, counted from the end, in the place of the one that is written."""
     axes = [axis_name(axis) for axis in fact.softmax.scores.axes]
-    text, site = fact.softmax.at.text, fact.softmax.at
+    site = fact.softmax.built_at or fact.softmax.at
+    text = site.text
     if axes.count(fact.contracted) != 1 or len(DIM.findall(text)) != 1:
         return None
     dim = str(axes.index(fact.contracted) - len(axes))

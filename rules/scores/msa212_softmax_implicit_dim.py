@@ -80,12 +80,13 @@ class SoftmaxImplicitDim(Rule):
         picked = "an axis by their rank"
         if fact.implicit_dim is not None:
             picked = f"axis {fact.implicit_dim}" + (f", {fact.axis}," if fact.axis else "")
+        place = fact.built_at or fact.at
         yield self.report(
-            fact.at,
+            place,
             f"softmax of these scores is given no dim, so torch picks {picked} with a warning that this will go away",
             trail=step(fact.product.at if fact.product else None, "scores formed here"),
             help="say over which axis: `dim=-1` for scores whose last axis is the keys",
-            fix=_with_dim(fact.at),
+            fix=_with_dim(place),
         )
 
 

@@ -1,0 +1,272 @@
+"""One module under test: how it is called with and without masks, on inputs seen as (batch, seq, ...)."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from msalint.runtime.inputs import is_mask_name
+from msalint.runtime.request import Request
+from msalint.runtime.subject import Subject, caller
+from msalint.shapes.vocabulary import mask_polarity, says
+
+MAIN = ("query", "x", "hidden_states", "input_ids", "ids", "src", "q")
+
+
+class NotApplicable(Exception):
+    """The property says nothing about this module; the message says why."""
+
+
+@dataclass(frozen=True)
+class MaskWay:
+    """How a module takes a mask: the parameter, the shape and the coding that make hidden keys count for nothing."""
+
+    parameter: str
+    shape: str
+    coding: str
+
+    def __str__(self) -> str:
+        coding = {"keep": "True where a key is seen", "hide": "True where a key is hidden"}.get(
+            self.coding, self.coding
+        )
+        return f"`{self.parameter}` as {self.shape}, {coding}" if self.parameter else "the mask of --call"
+
+
+class Experiment:
+    """Runs a module in float64 if it can, in float32 if not, always on the same inputs for the same seed."""
+
+    def __init__(self, subject: Subject, request: Request) -> None:
+        self.subject, self.request = subject, request
+        self.sizes, self.kind = subject.sizes, subject.kind
+        self.text = request.call
+        tensors = [name for name, value in subject.inputs.items() if _is_data(name, value, self.text)]
+        if not tensors:
+            raise NotApplicable("it takes no tensor of tokens")
+        self.main = next((name for name in MAIN if name in tensors), tensors[0])
+        shape = subject.inputs[self.main].shape
+        # query, key and value of self-attention are one and the same.
+        self.same = [name for name in tensors if subject.inputs[name].shape == shape and not self.text]
+        self.module, self.dtype = self._widened(subject.target)
+        self.parameters = _parameter_names(subject.target)
+
+    def _widened(self, target: Any) -> tuple[Any, torch.dtype]:
+        if not isinstance(target, nn.Module):
+            return target, torch.float64
+        wide = copy.deepcopy(target).eval().double()
+        self.module, self.dtype = wide, torch.float64
+        try:
+            self.run(self.tokens(0))
+        except Exception:
+            # A float32 constant inside; the tolerances follow the dtype.
+            return copy.deepcopy(target).eval(), torch.float32
+        return wide, torch.float64
+
+    @property
+    def is_ids(self) -> bool:
+        return not self.subject.inputs[self.main].is_floating_point()
+
+    @property
+    def tolerance(self) -> float:
+        """Rounding of a few thousand operations on values of order one."""
+        return 2.0**12 * torch.finfo(self.dtype).eps
+
+    def source(self) -> str:
+        try:
+            target = self.subject.target
+            return inspect.getsource(type(target) if isinstance(target, nn.Module) else target)
+        except (OSError, TypeError):
+            return ""
+
+    # --- inputs and outputs, always seen as (batch, seq, ...) ---------------------------------------------------------
+
+    def tokens(self, seed: int, batch: int | None = None, seq: int | None = None) -> Tensor:
+        """The main input for a seed, of the sizes asked."""
+        generator = torch.Generator().manual_seed(seed)
+        shape = list(self._to_rows(self.subject.inputs[self.main]).shape)
+        shape[0], shape[1] = batch or shape[0], seq or shape[1]
+        if self.is_ids:
+            high = int(self.subject.inputs[self.main].max()) + 1
+            return torch.randint(max(high, self.sizes.vocab), shape, generator=generator)
+        return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+    def disturbed(self, tokens: Tensor, seed: int) -> Tensor:
+        """Other tokens everywhere."""
+        if self.is_ids:
+            return (tokens + 1 + seed) % self.sizes.vocab
+        generator = torch.Generator().manual_seed(1000 + seed)
+        return tokens + 2 * torch.randn(tokens.shape, generator=generator, dtype=tokens.dtype)
+
+    def run(self, tokens: Tensor, masks: Mapping[str, Any] | None = None, module: Any = None) -> Tensor:
+        """The output for these tokens and mask arguments, as (batch, seq, ...) if it has tokens."""
+        target = self.module if module is None else module
+        dtype = _dtype_of(target, self.dtype)
+        given: dict[str, Any] = {}
+        for name, value in self.subject.inputs.items():
+            if name in (self.main, *self.same):
+                value = self._from_rows(tokens)
+            if isinstance(value, Tensor):
+                value = self._fitted(name, value, tokens)
+            given[name] = value.to(dtype) if isinstance(value, Tensor) and value.is_floating_point() else value
+        if self.text:
+            batch, seq = tokens.shape[:2]
+            given.update(self.masks(MaskWay("", "", ""), torch.ones(batch, seq, seq, dtype=torch.bool)))
+        given.update(masks or {})
+        output = caller(target, self.text, given)() if self.text else target(**given)
+        found = first_tensor(output)
+        if found is None:
+            raise NotApplicable("its output holds no tensor")
+        return self._to_rows(found) if found.dim() == self._from_rows(tokens).dim() else found
+
+    def _fitted(self, name: str, value: Tensor, tokens: Tensor) -> Tensor:
+        """Masks and second sequences cut to the batch and length of the tokens."""
+        if name in (self.main, *self.same) or not value.dim():
+            return value
+        if value.dtype == torch.bool:
+            sizes = {self.sizes.batch: tokens.shape[0], self.sizes.seq: tokens.shape[1]}
+            for axis, size in enumerate(value.shape):
+                value = value.narrow(axis, 0, min(sizes.get(size, size), size))
+            return value
+        return value[: tokens.shape[0]] if value.shape[0] == self.sizes.batch else value
+
+    def _to_rows(self, tensor: Tensor) -> Tensor:
+        if self.kind == "seq_first" and tensor.dim() >= 2:
+            return tensor.transpose(0, 1)
+        return tensor.transpose(1, 2) if self.kind == "heads" and tensor.dim() == 4 else tensor
+
+    def _from_rows(self, tensor: Tensor) -> Tensor:
+        return self._to_rows(tensor)
+
+    def is_tokenwise(self, output: Tensor, tokens: Tensor) -> bool:
+        return output.dim() >= 3 and tuple(output.shape[:2]) == tuple(tokens.shape[:2])
+
+    def tokenwise(self, seed: int) -> tuple[Tensor, Tensor]:
+        """Tokens and their output. Raises `NotApplicable` if the output has no place for each token."""
+        if self.kind == "image":
+            raise NotApplicable("its input is an image")
+        tokens = self.tokens(seed)
+        output = self.run(tokens)
+        if not self.is_tokenwise(output, tokens):
+            raise NotApplicable(f"its output {tuple(output.shape)} has no place for each token")
+        return tokens, output
+
+    def influence(self, masks: Mapping[str, Any] | None = None, seed: int = 0) -> Tensor:
+        """(seq, seq), True at [i, j] where the output of token i depends on token j."""
+        tokens = self.tokens(seed)
+        output = self.run(tokens, masks)
+        columns = []
+        for place in range(tokens.shape[1]):
+            other = tokens.clone()
+            other[:, place] = self.disturbed(tokens, seed)[:, place]
+            change = (self.run(other, masks) - output).abs().flatten(2).amax(dim=2).amax(dim=0)
+            columns.append(~(change <= self.tolerance))
+        return torch.stack(columns, dim=1)
+
+    # --- masks --------------------------------------------------------------------------------------------------------
+
+    def ways(self, causal: bool) -> Iterator[MaskWay]:
+        """Ways the module may take a mask, the likeliest first, by the names of its parameters or of its `--call`."""
+        if self.text:
+            words = set(re.findall(r"\w+", self.text))
+            if words & ({"causal", "both"} if causal else {"keep", "both"}):
+                yield MaskWay("", "", "as --call has it")
+            return
+        for name in self.parameters:
+            padding = says(name, "padding", "pad")
+            if is_mask_name(name) and not (causal and padding):
+                shapes = ("(batch, key)",) if padding else _SHAPES
+                for shape in shapes if not causal else [shape for shape in _SHAPES if "query" in shape]:
+                    for coding in self._codings(name):
+                        yield MaskWay(name, shape, coding)
+        if causal:
+            for name in self.parameters:
+                if name in ("causal", "is_causal", "use_causal_mask"):
+                    yield MaskWay(name, "True", "a flag")
+
+    def _codings(self, name: str) -> tuple[str, ...]:
+        polarity = self.request.mask_true or mask_polarity(name)
+        if polarity is None:
+            return ("keep", "hide", "additive")
+        return (polarity, "additive") if says(name, "attention", "attn") else (polarity,)
+
+    def masks(self, way: MaskWay, allowed: Tensor) -> dict[str, Any]:
+        """The arguments that state `allowed` (batch, query, key), True where a key is seen, in one way."""
+        if self.text:
+            keep, plane = allowed[:, -1], allowed[0]
+            return {"keep": keep, "causal": plane, "both": allowed[:, None]}
+        if way.coding == "a flag":
+            return {way.parameter: True}
+        mask = {
+            "(batch, key)": allowed[:, -1],
+            "(batch, 1, 1, key)": allowed[:, None, -1:],
+            "(batch, 1, query, key)": allowed[:, None],
+            "(batch, query, key)": allowed,
+            "(query, key)": allowed[0],
+            "(1, 1, query, key)": allowed[None, :1],
+        }[way.shape]
+        if way.coding == "hide":
+            return {way.parameter: ~mask}
+        if way.coding == "additive":
+            return {
+                way.parameter: torch.zeros(mask.shape, dtype=self.dtype).masked_fill(~mask, torch.finfo(self.dtype).min)
+            }
+        return {way.parameter: mask}
+
+    @contextmanager
+    def training(self) -> Iterator[nn.Module]:
+        """A copy of the module in training mode."""
+        if not isinstance(self.module, nn.Module):
+            raise NotApplicable("it is a function, which has no training mode")
+        yield copy.deepcopy(self.module).train()
+
+
+_SHAPES = (
+    "(batch, key)",
+    "(batch, 1, query, key)",
+    "(batch, 1, 1, key)",
+    "(batch, query, key)",
+    "(1, 1, query, key)",
+    "(query, key)",
+)
+
+
+def first_tensor(output: Any) -> Tensor | None:
+    """The first floating tensor in an output of any make."""
+    if isinstance(output, Tensor):
+        return output if output.is_floating_point() else None
+    if isinstance(output, Mapping):
+        output = list(output.values())
+    if isinstance(output, (tuple, list)):
+        return next((found for item in output if (found := first_tensor(item)) is not None), None)
+    return (
+        next((value for value in vars(output).values() if isinstance(value, Tensor)), None)
+        if hasattr(output, "__dict__")
+        else None
+    )
+
+
+def _is_data(name: str, value: Any, text: str | None) -> bool:
+    if not isinstance(value, Tensor) or value.dtype == torch.bool or value.dim() < 2 or is_mask_name(name):
+        return False
+    return text is None or re.search(rf"\b{name}\b", text) is not None
+
+
+def _parameter_names(target: Any) -> list[str]:
+    try:
+        return list(inspect.signature(target.forward if isinstance(target, nn.Module) else target).parameters)
+    except (TypeError, ValueError):
+        return []
+
+
+def _dtype_of(target: Any, default: torch.dtype) -> torch.dtype:
+    if isinstance(target, nn.Module):
+        floating = next((p.dtype for p in target.parameters() if p.is_floating_point()), None)
+        return floating or default
+    return default

@@ -1,0 +1,89 @@
+"""Whether one head's context depends on the features of another head, told by gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from msalint.runtime.experiment import Experiment, NotApplicable
+from msalint.runtime.recorder import record_attention
+
+
+def head_overlap(it: Experiment) -> int:
+    """How many features of a projection more than one head reads. Raises `NotApplicable` where heads can't be told.
+
+    The context is the input of the projection that runs right after attention; head h is the h-th of its equal parts.
+    Projections narrower than the width (shared keys and values) belong to several heads by design and don't count.
+    """
+    if not isinstance(it.module, nn.Module):
+        raise NotApplicable("it is a function, with no projection")
+    outputs, context = _projections(it)
+    heads = _heads(it)
+    if heads < 2:
+        raise NotApplicable("it has one head")
+    width = context.shape[-1]
+    if width % heads:
+        raise NotApplicable(f"the context's width {width} does not divide into {heads} heads")
+    generator = torch.Generator().manual_seed(0)
+    touched: list[list[Tensor]] = []
+    with torch.enable_grad():
+        parts = context.split(width // heads, dim=-1)  # type: ignore[no-untyped-call]
+    for part in parts:
+        noise = torch.randn(part.shape, generator=generator, dtype=torch.float64).to(part.dtype)
+        with torch.enable_grad():
+            total = (part * noise).sum()
+        gradients = torch.autograd.grad(total, outputs, retain_graph=True, allow_unused=True)
+        touched.append([_features(gradient, output) for gradient, output in zip(gradients, outputs, strict=True)])
+    return sum(int((torch.stack(columns).sum(0) > 1).sum()) for columns in zip(*touched, strict=True))
+
+
+def _features(gradient: Tensor | None, output: Tensor) -> Tensor:
+    """Which features, of any token, a gradient reaches."""
+    if gradient is None:
+        return torch.zeros(output.shape[-1], dtype=torch.int32)
+    return (gradient.abs().flatten(0, -2).amax(0) > 0).to(torch.int32)
+
+
+def _projections(it: Experiment) -> tuple[list[Tensor], Tensor]:
+    """Outputs of the linear layers before attention, and the input of the one after it."""
+    assert isinstance(it.module, nn.Module)
+    events: list[tuple[str, Tensor]] = []
+    handles: list[Any] = []
+
+    def note(_: nn.Module, args: tuple[Any, ...], output: Tensor) -> None:
+        events.append(("in", args[0]))
+        events.append(("out", output))
+
+    layers = [layer for layer in it.module.modules() if isinstance(layer, nn.Linear)]
+    handles += [layer.register_forward_hook(note) for layer in layers]
+    try:
+        with torch.enable_grad(), record_attention(it.module) as attentions:
+            it.run(it.tokens(0))
+    finally:
+        for handle in handles:
+            handle.remove()
+    if len(attentions) != 1:
+        raise NotApplicable(f"it has {len(attentions)} attention calls, not one")
+    width = it.sizes.d_model
+    found = [
+        tensor for kind, tensor in events[:-2] if kind == "out" and tensor.requires_grad and tensor.shape[-1] >= width
+    ]
+    last = [tensor for kind, tensor in events if kind == "in"]
+    if not found or len(last) < 2 or not last[-1].requires_grad:
+        raise NotApplicable("it has no linear layers both before and after its attention")
+    return found, last[-1]
+
+
+def _heads(it: Experiment) -> int:
+    with record_attention(it.module) as attentions:
+        it.run(it.tokens(0))
+    heads = attentions[0].by_head.shape[1]
+    return (
+        heads
+        if heads > 1
+        else it.sizes.heads
+        if attentions[0].weights.shape[0] == it.sizes.batch * it.sizes.heads
+        else 1
+    )
