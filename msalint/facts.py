@@ -7,6 +7,8 @@ opaque to rules: they have a span and a text, nothing else.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -14,7 +16,7 @@ from typing import TYPE_CHECKING
 from msalint.shapes.axes import Axis, Ident, axis_name, axis_size, shape_text
 from msalint.shapes.reshape import Broken, Scramble
 from msalint.shapes.size import Size
-from msalint.values import Cells, Factor, MaskUse, Normalised, Product, Real, Region, Tensor, Value
+from msalint.values import Cells, Factor, MaskUse, Normalised, Product, Projection, Real, Region, Tensor, Value
 
 if TYPE_CHECKING:
     from msalint.diagnostic import Site
@@ -32,6 +34,14 @@ def shape_of(tensor: Tensor) -> str:
     return shape_text(tensor.axes, tensor.lead)
 
 
+_BACKWARDS = re.compile(r"backward|revers|direction|two.?way|anti.?causal|right.?to.?left|\brtl\b|\bbw\b", re.IGNORECASE)
+
+
+def reads_backwards(purpose: Iterable[str]) -> bool:
+    """Whether names and docstrings say that the future is meant to be seen, as by one of two opposite streams."""
+    return any(map(_BACKWARDS.search, purpose))
+
+
 # --- layout ------------------------------------------------------------------------------------------------------
 
 
@@ -44,7 +54,10 @@ class Viewed(Fact):
     `certain`: the memory order is documented; False where it is an implementation detail (SDPA, einsum).
     `scramble`: the target names the same atoms in another order; `kind` then says what it is: "split" (heads are
     split off before the sequence), "merge" (heads are merged without being next to d_k), or "other".
-    `mismatch`: the element counts can never agree. `moved_at`/`moved_by`: the transposition before it.
+    `mismatch`: the element counts can never agree. `left_over`: the heads, where the target has room for every axis
+    but them, so that it fits one head only. `named`: the code itself named every axis that changed places (unpacked,
+    annotated, a parameter). `order`: the order of the source's axes that the target names, () where it takes one apart
+    or merges two. `moved_at`/`moved_by`: the transposition before it.
     `source`: the axes before, as text; `target`: the axes asked for, as text. `arguments`: the sites of the sizes.
     """
 
@@ -57,6 +70,9 @@ class Viewed(Fact):
     scramble: Scramble | None = None
     kind: str | None = None
     mismatch: bool = False
+    left_over: str = ""
+    named: bool = False
+    order: tuple[int, ...] = ()
     moved_at: Site | None = None
     moved_by: str = ""
     arguments: tuple[Site, ...] = ()
@@ -65,6 +81,8 @@ class Viewed(Fact):
     """The name of the heads axis of a scramble."""
     seq: str = ""
     """The name of the axis that heads were mixed up with."""
+    purpose: tuple[str, ...] = ()
+    """Names and docstrings around, unfiltered."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +164,8 @@ class Softmaxed(Fact):
     `scaling`: what the scores were scaled with.
     `attention`: the scores are known to be query times key: a product over a feature axis, of two projections or of
     parameters named query and key. `multi_head`: heads were split. `same_source`: queries and keys are projections of
-    one input. `unit`: queries and keys are normalised (cosine, qk-norm); `bounded`: by tanh or a clamp.
+    one input. `unit`: queries and keys are normalised (cosine, qk-norm); `bounded`: by tanh or a clamp. `biased`: with
+    something added that is no mask. `pixels`: queries and keys are made of pixels, by convolutions.
     `context`: names and docstrings of the definitions around, for what code says of itself.
     """
 
@@ -160,6 +179,10 @@ class Softmaxed(Fact):
     same_source: bool = False
     unit: bool = False
     bounded: bool = False
+    biased: bool = False
+    pixels: bool = False
+    scaled_late: bool = False
+    """What was to scale the scores is put on the weights, or on the context."""
     by_hand: bool = False
     implicit_dim: int | None = None
     dim_site: Site | None = None
@@ -169,6 +192,27 @@ class Softmaxed(Fact):
     """Where the softmax layer was built."""
     reached: bool = True
     """Read with the arguments of a real caller, or with parameters of a forward; False for a function on its own."""
+
+
+@dataclass(frozen=True)
+class MixedUp:
+    """A query, key or value (`slot`) made by the layer `used` of another, `own` being its own, which nothing calls."""
+
+    slot: str
+    used: str
+    own: str
+    at: Site
+
+
+@dataclass(frozen=True)
+class Projected(Fact):
+    """An attention whose queries, keys and values come out of projections: which (None: not known)."""
+
+    query: Projection | None
+    key: Projection | None
+    value: Projection | None
+    mixed_up: tuple[MixedUp, ...] = ()
+    purpose: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -192,6 +236,8 @@ class Weighted(Fact):
     transposed_after: Site | None = None
     """A transposition of the weights between softmax and this product."""
     swapped: bool = False
+    exchanged: bool = False
+    """The queries' axis is normalised and contracted, though the code calls the operands query and key."""
     renormalised: bool = False
     purpose: tuple[str, ...] = ()
     batch_strong: bool = False
@@ -200,10 +246,17 @@ class Weighted(Fact):
 
 @dataclass(frozen=True)
 class ScaledAfterSoftmax(Fact):
-    """Attention weights multiplied by a power of the head width."""
+    """Attention weights, or the context that they made, multiplied by a power of a size.
+
+    `scaling`: that one factor, seen against the width of the heads. `on`: "weights" or "context". `scaled_before`: the
+    scores were scaled as well.
+    """
 
     factor: Real
     softmax: Normalised
+    scaling: Scaling
+    on: str = "weights"
+    scaled_before: bool = False
 
 
 @dataclass(frozen=True)
@@ -229,8 +282,9 @@ class MaskFilled(Fact):
     `guarded`: rows that are hidden whole are repaired afterwards (nan_to_num, masked_fill of isnan, a row guard).
     `half`: the scores may be half precision here (a cast, autocast, a half dtype in sight).
     `inverted`: True if a keep-true mask hides, or a hide-true mask keeps. `mask_name`: what it is called.
-    `attention`: the filled tensor is known to be attention scores. `mask`: the mask's cells where known.
-    `constant_name`: the name of the fill's constant or parameter.
+    `attention`: the filled tensor is a product of queries and keys, or its softmax weighs values. `bounded`: by tanh
+    or a clamp. `fill_parameter`: the name of the fill's constant or parameter. `whole_rows`: the mask is one for all
+    keys of a query. `scores_site`: the filled tensor. `purpose`: names and docstrings around.
     """
 
     fill: float | None
@@ -250,11 +304,14 @@ class MaskFilled(Fact):
     bounded: bool = False
     fill_parameter: str = ""
     in_place: bool = False
+    whole_rows: bool = False
+    purpose: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class MaskAdded(Fact):
     """An additive mask added to scores. `cells`: its two values where known; `hidden`: the region far below 0.
+    `fill`: the lower of the two values.
 
     Other fields as in `MaskFilled`.
     """
@@ -270,38 +327,63 @@ class MaskAdded(Fact):
     made_at: Site | None = None
     softmaxed_at: Site | None = None
     bounded: bool = False
+    fill: float | None = None
+    purpose: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class MaskMultiplied(Fact):
-    """Scores multiplied by a 0/1 mask before softmax."""
+    """Scores multiplied by a 0/1 mask before softmax. `lowered`: another mask takes hidden scores far down as well."""
 
     mask_site: Site
     mask_name: str
     softmaxed_at: Site | None = None
+    lowered: bool = False
 
 
 @dataclass(frozen=True)
 class MaskedAfterSoftmax(Fact):
-    """Weights multiplied by, or filled with 0 under, a mask after softmax.
+    """Weights multiplied by, or filled with 0 under, a mask of keys after softmax, and then given to the values.
 
-    `masked_before`: the scores were masked too. `renormalised`: the weights are divided by their sum afterwards.
+    `masked_before`: the scores were masked too. `weighted_at`: the product with the values; nothing between the mask
+    and it divides the weights by their sum.
     """
 
     softmax: Normalised
     mask_site: Site
     masked_before: bool = False
-    renormalised: bool = False
+    weighted_at: Site | None = None
+
+
+@dataclass(frozen=True)
+class MaskMisplaced(Fact):
+    """A mask that lies on other axes than its own, once lined up from the right with what it is put on.
+
+    `what`: "batch" (its batch axis lies on heads or positions) or "query" (padding lies on the queries alone).
+    `mask` and `onto`: the two shapes as text; `axis`, `under`: the axis and what it lies on. `api`: "scores", or the
+    call that takes the mask. `two_axes`: the mask is (batch, seq). `causal`: a causal mask is part of it. `made_at`:
+    where the padding was told.
+    """
+
+    mask_site: Site
+    what: str
+    mask: str
+    onto: str
+    axis: str
+    under: str
+    api: str
+    two_axes: bool = False
+    made_at: Site | None = None
+    causal: bool = False
 
 
 @dataclass(frozen=True)
 class ZeroTimesInfinity(Fact):
-    """A tensor that holds zeros multiplied by infinity: NaN at every zero. `zeros`: where they are, in words.
+    """A tensor that holds zeros multiplied by infinity: NaN at every zero.
 
-    `mended`: source text of the same mask without NaN, "" if not known. `made_at`: where the zeros were made.
+    `zeros`: where they are, in words. `made_at`: where the zeros were made.
     """
 
-    mended: str
     made_at: Site | None = None
     zeros: str = ""
 
@@ -310,12 +392,17 @@ class ZeroTimesInfinity(Fact):
 class Discarded(Fact):
     """A result that is thrown away by an expression statement: `scores.masked_fill(mask, -1e9)`.
 
-    `operation`: what was called. `target`: the receiver's text where it can be assigned to, "" otherwise.
+    `operation`: what was called. `target`: what it was called on, as text, where that can be assigned to, else "".
+    `used_after`: that is read later on, without the operation. `harmless`: the weights were masked before their
+    softmax. `masks`: the operation puts a mask on.
     """
 
     operation: str
     target: str
     receiver: Site | None = None
+    used_after: bool = False
+    harmless: bool = False
+    masks: bool = False
 
 
 # --- building the module -----------------------------------------------------------------------------------------
@@ -356,7 +443,9 @@ class Dropout(Fact):
     """A dropout. `functional`: F.dropout and its kin; `always_on`: it drops in eval mode too, whatever the module's
     mode (no training=, training=True). `rate`: the probability's text; `zero`: it is known to be 0.
     `in_module`: inside a method of an nn.Module. `on_weights`: what it drops is attention weights.
-    `said_so`: a name or docstring says that it is on purpose (Monte Carlo, prenet).
+    `said_so`: a name or docstring says that it is on purpose (Monte Carlo, prenet). `switched_on`: `training=True` is
+    written there. `module_name`: what the module around is called there ("self"), "" outside of its methods.
+    `built_at`: where the layer was built, None for a function; one that is always on was built in the same call.
     """
 
     functional: bool
@@ -367,6 +456,9 @@ class Dropout(Fact):
     on_weights: bool
     said_so: bool = False
     on_scores: bool = False
+    switched_on: bool = False
+    module_name: str = ""
+    built_at: Site | None = None
 
 
 @dataclass(frozen=True)
@@ -374,10 +466,12 @@ class SdpaCalled(Fact):
     """F.scaled_dot_product_attention and kernels like it. `api`: "sdpa", "flash", "xformers", "flex".
 
     `dropout_always_on`: the probability comes from the module's rate and no test of `self.training` guards it;
-    `dropout_site`: its place. `mask_given`, `causal`: True, False, or None if not known. `mask_hidden`: the region
-    that the mask hides. `mask_inverted`. `scaled_before`: scale factors on q or k, though the call scales by default.
-    `scale_given`. `head_axis`: the name of the head axis if it stands where the sequence belongs.
-    `causal_site`, `mask_site`. `layout_wrong`: q, k, v are known to be in another layout than the API takes.
+    `dropout_site`: its place; `dropout_said_so`: it is said to stay on. `module_name`: as in `Dropout`.
+    `mask_given`, `causal`: True, False, or None if not known; `mask_parameter`: the mask is a parameter handed
+    straight on. `mask_hidden`: the region that the mask hides. `mask_inverted`. `scaling`: scale factors on q or k,
+    though the call scales by default. `scale_given`. `head_axis`: the name of the head axis if it stands where the
+    sequence belongs. `causal_site`, `mask_site`. `layout_wrong`: q, k, v are known to be in another layout than the
+    API takes.
     """
 
     api: str
@@ -390,6 +484,9 @@ class SdpaCalled(Fact):
     causal_site: Site | None = None
     mask_hidden: Region | None = None
     mask_inverted: bool = False
+    """It hides what was to be attended."""
+    mask_additive: bool = False
+    """It is a float one, added to the scores."""
     mask_name: str = ""
     mask_made_at: Site | None = None
     scale_given: bool = False
@@ -397,6 +494,9 @@ class SdpaCalled(Fact):
     dropout_always_on: bool = False
     dropout_site: Site | None = None
     dropout_rate: str = ""
+    dropout_said_so: bool = False
+    module_name: str = ""
+    mask_parameter: bool = False
     head_axis: str | None = None
     layout_wrong: bool = False
     layout: str = ""
@@ -432,7 +532,12 @@ class MhaCalled(Fact):
     layout_site: Site | None = None
     """Where the input's layout became known."""
     unbatched: bool = False
-    over_batch_used: bool = False
+    hints_alone: tuple[tuple[str, Site], ...] = ()
+    """Causal flags that are on though their mask is not given: (the mask's parameter, the flag's place)."""
+    purpose: tuple[str, ...] = ()
+    second_axis: Ident | None = None
+    pooled_at: Site | None = None
+    """Where the query's second axis is averaged, summed or cut to one place, as only a sequence is."""
 
 
 @dataclass(frozen=True)
@@ -446,14 +551,20 @@ class MaskArgument:
     name: str
     made_at: Site | None = None
     uses: tuple[MaskUse, ...] = ()
+    additive: bool = False
+    """A float mask, added to the scores."""
 
 
 @dataclass(frozen=True)
 class TupleUsed(Fact):
-    """The (output, weights) tuple of nn.MultiheadAttention used as a tensor. `call`: the call that returned it."""
+    """The (output, weights) tuple of nn.MultiheadAttention used as a tensor. `call`: the call that returned it.
+
+    `taken_apart`: the same pair is indexed or unpacked somewhere too.
+    """
 
     call: Site
     how: str
+    taken_apart: bool = False
 
 
 # --- about the analysis ------------------------------------------------------------------------------------------
@@ -509,12 +620,16 @@ __all__ = [
     "MaskAdded",
     "MaskArgument",
     "MaskFilled",
+    "MaskMisplaced",
     "MaskMultiplied",
     "MaskedAfterSoftmax",
     "MhaCalled",
+    "MixedUp",
     "Multiplied",
     "PlainList",
+    "Projected",
     "PowerPrecedence",
+    "Region",
     "ReliesOnDivision",
     "Revealed",
     "ScaledAfterSoftmax",
@@ -529,5 +644,6 @@ __all__ = [
     "ZeroTimesInfinity",
     "axis_name",
     "axis_size",
+    "reads_backwards",
     "shape_of",
 ]

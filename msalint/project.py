@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from msalint.source import SourceError, read
 
@@ -30,6 +31,8 @@ class Project:
         self._modules: dict[tuple[str, str], str | None] = {}
         self._packages: dict[str, tuple[str, tuple[str, ...]]] = {}
         self._texts: dict[str, str | None] = {}
+        self.parsed: dict[str, Any] = {}
+        """What the flow analysis made of the modules that it followed, by file: kept here to serve the next file."""
 
     def find(self, dotted: str, importer: str) -> SourceText | None:
         """The module that `dotted` names when `importer` imports it, or None where it is not part of the project.

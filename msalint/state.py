@@ -12,13 +12,13 @@ from itertools import count
 
 from fractions import Fraction
 
-from msalint.facts import Fact, ReliesOnDivision
+from msalint.facts import Fact, IndivisibleHeads, ReliesOnDivision
 from msalint.diagnostic import Site
 from msalint.shapes.axes import Atom, Axis, Ident, Layout, ShapeVar, axis_size
 from msalint.shapes.relations import Division, Relations
 from msalint.shapes.size import Quotient, Size, Symbol
 from msalint.registered import Registry
-from msalint.shapes.vocabulary import mask_polarity, says
+from msalint.shapes.vocabulary import mask_polarity, says, stated_polarity
 from msalint.values import (
     NONE,
     Cells,
@@ -40,8 +40,11 @@ _ONE = Fraction(1)
 
 
 def axis_symbol(name: str) -> Symbol:
-    """A size that is born with an axis; it takes the name of the first variable that it is assigned to."""
-    return Symbol(f"axis:{next(_axis_serials)}", name)
+    """A size that is born with an axis; it takes the name of the first variable that it is assigned to.
+
+    One that nothing is known of, "?", may be 0.
+    """
+    return Symbol(f"axis:{next(_axis_serials)}", name, positive=name != "?")
 
 
 def is_axis_symbol(symbol: Symbol | None) -> bool:
@@ -54,6 +57,8 @@ class Decisions:
 
     given: dict[str, bool] = field(default_factory=dict)
     asked: dict[str, bool] = field(default_factory=dict)
+    occurrences: list[tuple[str, object]] = field(default_factory=list)
+    """Each time that a condition decided something: its key, and the statement or expression, opaque here."""
     closed: set[str] = field(default_factory=set)
     """Conditions whose other answer is not worth a run (it raises, or has been seen)."""
 
@@ -68,6 +73,11 @@ class Decisions:
             if not worth_both:
                 self.closed.add(key)
         return self.asked[key]
+
+    def occurs(self, key: str, stake: object) -> None:
+        """Note that a decided condition decides `stake`."""
+        if key in self.asked and key not in self.closed:
+            self.occurrences.append((key, stake))
 
     def settle(self, key: str, answer: bool) -> None:
         """Learn an answer from elsewhere (an assert)."""
@@ -91,8 +101,12 @@ class State:
     """Keys and leading axes of inputs that are (batch, seq, width) by convention, if nothing says otherwise."""
     facts: list[Fact] = field(default_factory=list)
     division_sites: dict[Division, Site] = field(default_factory=dict)
+    polarities: dict[str, str] = field(default_factory=dict)
+    """What docstrings say that masks mark, "keep" or "hide", by the keys of parameters."""
     guarded: set[int] = field(default_factory=set)
     """Serial numbers of softmax sites whose NaN rows are repaired afterwards."""
+    scaled_late: set[int] = field(default_factory=set)
+    """Softmax sites (by id) whose weights or context get the scale that their scores lack."""
     half_in_sight: bool = False
     defaults: dict[Symbol, Size] = field(default_factory=dict)
     """What a config's optional entry is worth where it is left out: head_dim is hidden_size // heads."""
@@ -103,9 +117,20 @@ class State:
     context: tuple[str, ...] = ()
     """Names and docstrings of the definitions being read, innermost last."""
     in_module: bool = False
+    module_name: str = ""
+    """What the module is called in the body being read: "self" in its methods, "" in a function of its own."""
+    taken_apart: set[int] = field(default_factory=set)
+    """Calls (by id) whose (output, weights) pair was indexed or unpacked."""
+    pooled: dict[Ident, Site] = field(default_factory=dict)
+    """Axes that were averaged, summed or searched, or of which only the first or last place was kept."""
 
     def emit(self, fact: Fact) -> None:
         self.facts.append(fact)
+
+    def purpose(self) -> tuple[str, ...]:
+        """What the code around says of itself: names, docstrings, and the switches that are on here (`if mup:`)."""
+        switches = (key.rsplit(".", 1)[-1] for key, on in self.decisions.asked.items() if on and key.startswith("true:"))
+        return (*self.context, *switches)
 
     # --- coercions: what a value is when it is used as ... -----------------------------------------------------
 
@@ -115,7 +140,7 @@ class State:
             return self.relations.resolve(value.size)
         if isinstance(value, Opaque) and value.key and value.hint not in {"tensor", "bool", "str"}:
             return self.relations.resolve(Size.of(Symbol(value.key, value.name)))
-        if isinstance(value, Real) and value.constant is not None and not value.from_float_division:
+        if isinstance(value, Real) and value.constant is not None and value.division is None:
             constant = value.constant
             return Size.of(int(constant)) if constant.is_integer() else None
         if isinstance(value, Tensor) and value.traits.number is not None:
@@ -163,14 +188,30 @@ class State:
         if value.key in self.conventional:
             self.conventional.add(var)
         traits = Traits(name=value.name)
-        polarity = mask_polarity(value.name)
-        if polarity is not None:
-            region = Region(frozenset({"padding"}), polarity, strong=False, name=value.name)
-            traits = replace(traits, cells=Cells(1.0, 0.0, region))
-        elif says(value.name, "mask"):
-            region = Region(frozenset({"given"}), None, strong=False, name=value.name)
+        region = self._named_region(value)
+        if region is not None:
             traits = replace(traits, cells=Cells(1.0, 0.0, region))
         return Tensor(var, (), Layout((var,)), None, traits)
+
+    def _named_region(self, value: Opaque) -> Region | None:
+        """What a mask known by name only marks: by a docstring, by its name, or not known which way round."""
+        stated = self.polarities.get(value.key) or self._stated(value.name)
+        if stated is not None:
+            return Region(frozenset({"given"}), stated, name=value.name)
+        polarity = mask_polarity(value.name)
+        if polarity is not None:
+            return Region(frozenset({"padding"}), polarity, strong=False, name=value.name)
+        if not says(value.name, "mask"):
+            return None
+        kind = "given" if value.source in {"parameter", ""} else "other"
+        return Region(frozenset({kind}), None, strong=False, name=value.name)
+
+    def _stated(self, name: str) -> str | None:
+        for text in reversed(self.context):
+            polarity = stated_polarity(text, name) if name and name in text and " " in text else None
+            if polarity is not None:
+                return polarity
+        return None
 
     def is_none(self, value: Value | None) -> bool | None:
         """Whether a value is None, None if it is not known on this path."""
@@ -281,7 +322,7 @@ class State:
                 self.fronts[rest] = self.fronts[var]
             if var in self.conventional:
                 self.conventional.add(rest)
-            kind = "feature" if depth == 0 else "place"
+            kind = _kind_of_born(var, depth == 0)
             symbol = axis_symbol(f"{var.hint or 'x'}.shape[-{depth + 1}]")
             axis = (Atom(Size.of(symbol), Ident(kind, relation=var.hint)),)
             self.shapes[var] = (rest, (axis,))
@@ -298,15 +339,15 @@ class State:
                 return self.resolve(tensor)
         return tensor
 
-    def bind_rank(self, tensor: Tensor, rank: int) -> Tensor:
-        """Learn the rank of a tensor."""
+    def bind_rank(self, tensor: Tensor, rank: int, ones: frozenset[int] = frozenset()) -> Tensor:
+        """Learn the rank of a tensor, and which of its axes are of size 1."""
         tensor = self.resolve(tensor)
         if tensor.lead is not None and rank >= len(tensor.axes):
-            self.bind_lead(tensor.lead, rank - len(tensor.axes))
+            self.bind_lead(tensor.lead, rank - len(tensor.axes), ones)
         return self.resolve(tensor)
 
-    def bind_lead(self, var: ShapeVar, number: int) -> None:
-        """Learn that a shape variable stands for `number` axes."""
+    def bind_lead(self, var: ShapeVar, number: int, ones: frozenset[int] = frozenset()) -> None:
+        """Learn that a shape variable stands for `number` axes, some of them of size 1."""
         depth = self.depths.get(var, 0)
         fronts = self.fronts.get(var, {})
         axes: list[Axis] = []
@@ -314,9 +355,12 @@ class State:
             if i in fronts:
                 axes.append((fronts[i],))
                 continue
+            if i in ones:
+                axes.append(())
+                continue
             last = depth == 0 and i == number - 1 and number > 1
             symbol = axis_symbol(f"{var.hint or 'x'}.shape[{i}]")
-            axes.append((Atom(Size.of(symbol), Ident("feature" if last else "place", relation=var.hint)),))
+            axes.append((Atom(Size.of(symbol), Ident(_kind_of_born(var, last), relation=var.hint)),))
         self.shapes[var] = (None, tuple(axes))
 
     def front_axis(self, tensor: Tensor, index: int) -> Axis | None:
@@ -327,8 +371,14 @@ class State:
         known = self.fronts.setdefault(tensor.lead, {})
         if index not in known:
             symbol = axis_symbol(f"{tensor.lead.hint or 'x'}.shape[{index}]")
-            known[index] = Atom(Size.of(symbol), Ident("place", relation=tensor.lead.hint))
+            known[index] = Atom(Size.of(symbol), Ident(_kind_of_born(tensor.lead, False), relation=tensor.lead.hint))
         return (known[index],)
+
+    def pool(self, tensor: Tensor, index: int, at: Site) -> None:
+        """Note that axis `index` from the left was reduced to one place."""
+        axis = self.front_axis(tensor, index)
+        if axis is not None and len(axis) == 1:
+            self.pooled.setdefault(axis[0].ident, at)
 
     def unify(self, left: Size, right: Size) -> bool | None:
         """Learn that two sizes are equal, as the operation at hand needs; False if they never are."""
@@ -351,15 +401,38 @@ class State:
     def size_of(self, axis: Axis) -> Size:
         return self.relations.resolve(axis_size(axis))
 
+    def refuse_float(self, value: Value | None, at: Site) -> None:
+        """Tell of a quotient made by `/` that is used as a size: torch takes no floats for sizes."""
+        if isinstance(value, Real) and value.division is not None:
+            width, heads = value.division
+            self.emit(IndivisibleHeads(value.divided_at or at, "float", str(width), str(heads), at))
+
     # --- divisions --------------------------------------------------------------------------------------------
 
-    def rely(self, divisions: Iterable[Division], at: Site) -> None:
-        """Tell that a split relies on divisions that nothing proved to be exact."""
+    def rely(self, divisions: Iterable[Division], at: Site, tensor: Tensor, sizes: Iterable[Size | None]) -> None:
+        """Tell that a split of heads into `sizes` relies on divisions that nothing proved to be exact.
+
+        Only of features, and only where the quotient is among the sizes: a `-1` in its place is no one's arithmetic.
+        """
+        if tensor.traits.projection is None and not tensor.traits.attended:
+            return
+        asked = {symbol for size in sizes if size is not None for symbol in self.relations.resolve(size).symbols()}
+        quotients = {(s.numerator, s.denominator) for s in asked if isinstance(s, Quotient)}
+        places = [self.size_of(axis) for axis in tensor.axes if axis and axis[0].ident.kind == "place"]
         for numerator, denominator in divisions:
             if self.relations.is_exact(numerator, denominator) or denominator.constant is not None:
                 continue
+            if (numerator, denominator) not in quotients or numerator in places:
+                continue
             born = self.division_sites.get((numerator, denominator), at)
             self.emit(ReliesOnDivision(born, str(numerator), str(denominator), at))
+
+
+def _kind_of_born(var: ShapeVar, last: bool) -> str:
+    """What an axis of an open shape is: features come last. Of a shape that was lost track of nothing is known."""
+    if not var.hint:
+        return "new"
+    return "feature" if last else "place"
 
 
 def size_as_real(size: Size) -> Real:

@@ -86,8 +86,9 @@ class Real(Value):
     powers: tuple[tuple[Size, Fraction], ...] = ()
     name: str = ""
     source: str = ""
-    from_float_division: bool = False
-    """Made by `/` of two integers: not an integer, whatever its value."""
+    division: tuple[Size, Size] | None = None
+    """The two integers that `/` made it of: not an integer, whatever its value."""
+    divided_at: Site | None = field(default=None, compare=False)
     at: Site | None = field(default=None, compare=False)
     """The expression that made it, where it is kept under an attribute."""
 
@@ -179,6 +180,8 @@ class Items(Value):
 
     items: tuple[Value, ...]
     kind: str = "tuple"
+    at: Site | None = field(default=None, compare=False)
+    """Where it is written."""
 
 
 @dataclass(frozen=True)
@@ -199,6 +202,8 @@ class Many(Value):
     element: Value
     length: Size | None = None
     kind: str = "list"
+    at: Site | None = field(default=None, compare=False)
+    """Where it is written."""
 
 
 @dataclass(frozen=True)
@@ -310,6 +315,8 @@ class Layer(Value):
     serial: int = 0
     name: str = ""
     built_at: Site | None = None
+    built_in_call: bool = False
+    """Built anew in each forward, and kept under no attribute."""
 
     def get(self, parameter: str) -> Value | None:
         return dict(self.args).get(parameter)
@@ -338,15 +345,19 @@ class Projection:
     at: Site | None
     input_width: Size | None = None
     serial: int = 0
+    kind: str = "Linear"
+    """The layer's class: Linear, Conv2d, ..."""
 
 
 @dataclass(frozen=True)
 class Region:
     """Where a two-valued tensor has its first value.
 
-    `kinds`: of "causal", "padding", "window", "other". `meaning`: "keep" or "hide" where the region is known to be
-    what may, or may not, be attended. A triangle has `side` and `offset`: "upper" k is key - query >= k, "lower" k is
-    key - query <= k. `strong` is False where only a name says so. `empties`: a row may hold nothing but hidden keys.
+    `kinds`: of "causal", "padding", "window", "diagonal", "row" (whole rows), "given", "other". `meaning`: "keep" or
+    "hide" where the region is known to be what may, or may not, be attended. A triangle has `side` and `offset`:
+    "upper" k is key - query >= k, "lower" k is key - query <= k, both of the last two axes. `strong` is False where
+    only a name says so. `fed`: of "inside" and "outside", the sides that are known to have a cell in every row.
+    `made_at`: the expression that drew it.
     """
 
     kinds: frozenset[str] = frozenset()
@@ -356,22 +367,46 @@ class Region:
     strong: bool = True
     name: str = ""
     axis: Ident | None = None
+    fed: frozenset[str] = frozenset()
+    made_at: Site | None = field(default=None, compare=False)
 
     def complement(self) -> Region:
         """Everything else."""
         swap = {"keep": "hide", "hide": "keep", None: None}
+        fed = frozenset("outside" if side == "inside" else "inside" for side in self.fed)
         if self.side is not None and self.offset is not None:
             upper = self.side == "upper"
             offset = self.offset - 1 if upper else self.offset + 1
-            return replace(self, side="lower" if upper else "upper", offset=offset, meaning=swap[self.meaning])
-        return replace(self, side=None, offset=None, meaning=swap[self.meaning])
+            side = "lower" if upper else "upper"
+            return replace(self, side=side, offset=offset, meaning=swap[self.meaning], fed=fed)
+        return replace(self, side=None, offset=None, meaning=swap[self.meaning], fed=fed)
 
-    def joined(self, other: Region) -> Region:
-        """The intersection or union with another, as far as it matters: one meaning if both have it."""
+    def joined(self, other: Region, union: bool) -> Region:
+        """The union, or the intersection, with another, as far as it matters: one meaning if both have it."""
         meaning = self.meaning_or_triangle() if self.meaning_or_triangle() == other.meaning_or_triangle() else None
-        return Region(
-            self.kinds | other.kinds, meaning, strong=self.strong and other.strong, name=self.name or other.name
-        )
+        side = "inside" if union else "outside"
+        rows = union and "row" in self.kinds | other.kinds
+        fed = frozenset({side} if rows or self.feeds(side) or other.feeds(side) else ())
+        made_at = self.made_at if self.side is None else other.made_at
+        strong = self.strong and other.strong
+        return Region(self.kinds | other.kinds, meaning, strong=strong, fed=fed, made_at=made_at)
+
+    def transposed(self) -> Region:
+        """The region once the last two axes have changed places."""
+        if self.side is None or self.offset is None:
+            return self.aside()
+        return replace(self, side="lower" if self.side == "upper" else "upper", offset=-self.offset)
+
+    def aside(self) -> Region:
+        """The region of a tensor whose last two axes are others now: a triangle keeps its meaning only."""
+        return self if self.side is None else replace(self, side=None, offset=None, meaning=self.meaning_or_triangle())
+
+    def feeds(self, side: str) -> bool:
+        """Whether every row is known to have a cell inside (or outside)."""
+        if self.side is None or self.offset is None:
+            return side in self.fed
+        diagonal_inside = self.offset >= 0 if self.side == "lower" else self.offset <= 0
+        return diagonal_inside == (side == "inside")
 
     def meaning_or_triangle(self) -> str | None:
         """The meaning, for a triangle as it is usually meant: tril keeps, a strict triu hides."""
@@ -382,6 +417,16 @@ class Region:
         if self.side == "upper" and self.offset is not None and self.offset >= 1:
             return "hide"
         return None
+
+    @property
+    def hides_past(self) -> bool:
+        """Of a hidden region: the triangle of what came before, with or without the token itself."""
+        return self.side == "lower" and self.offset in {-1, 0}
+
+    @property
+    def hides_itself(self) -> bool:
+        """Of a hidden region: the future and the token itself, so that the first row is empty."""
+        return self.side == "upper" and self.offset == 0
 
 
 @dataclass(frozen=True)
@@ -450,6 +495,7 @@ class MaskUse:
     fill_site: Site | None = None
     in_place: bool = False
     fill_name: str = ""
+    scores_site: Site | None = None
 
 
 @dataclass(frozen=True)
@@ -463,6 +509,17 @@ class Normalised:
     position: int | None = None
     built_at: Site | None = None
     """Where the softmax layer was built."""
+
+
+@dataclass(frozen=True)
+class Total:
+    """The sum of an exponential over one axis: what exp divides by when softmax is written by hand.
+
+    `place` counts from the right, in the tensor that was summed.
+    """
+
+    exponent: Tensor
+    place: int
 
 
 @dataclass(frozen=True)
@@ -501,15 +558,32 @@ class Traits:
     buffer: bool = False
     attended: bool = False
     """Went through attention already."""
+    context_of: Normalised | None = None
+    """The softmax whose weights summed these values up."""
     rotated: bool = False
+    biased: bool = False
+    """Scores that something was added to which is no mask: a learned bias, or one by position."""
     additive: bool = False
     """Scores formed by a sum of queries and keys, not by a product."""
     ramp: bool = False
-    """0, 1, 2, ... along its one axis of size other than 1: a position index."""
+    """Counts up by 1 along its one axis of size other than 1: a position index."""
+    ramp_from: Size | None = None
+    """Where the count begins; None if that is not known."""
+    distance: str = ""
+    """"key - query", "query - key" or "absolute": how far apart the positions of the last two axes are."""
+    triangle: Region | None = None
+    """These are the row or column numbers of a region, as triu_indices gives them."""
+    cleared: tuple[MaskUse, ...] = ()
+    """Masks that were put on weights after softmax and not made up for by a division."""
     weighted: bool = False
     """Weights times values, element by element, not summed yet."""
     finite_check: bool = False
     """Made by isnan, isinf or isfinite."""
+    exponent: Tensor | None = None
+    """exp of this tensor."""
+    total: Total | None = None
+    logarithm: Normalised | None = None
+    """The logarithm of these weights (log_softmax)."""
 
 
 PLAIN = Traits()

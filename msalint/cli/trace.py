@@ -8,6 +8,7 @@ import click
 
 if TYPE_CHECKING:
     from msalint.runtime.request import Request
+    from msalint.runtime.trace_target import TargetTrace
 
 MASKS = ("none", "causal", "padding", "both")
 
@@ -60,12 +61,10 @@ def target_options(command: Any) -> Any:
     return command
 
 
-def request_of(options: dict[str, Any], mask: str = "none", device: str = "cpu") -> Request:
+def request_of(options: dict[str, Any], mask: str = "none", device: str = "cpu", dropout: float = 0.0) -> Request:
     """The request that the shared options state."""
     from msalint.runtime.request import Request
-    from msalint.runtime.sizes import CANDIDATES
 
-    changed = {name: options[name] for name in ("batch", "seq") if options[name] is not None}
     return Request(
         settings=dict(options["settings"]),
         inputs=dict(options["inputs"]),
@@ -73,28 +72,28 @@ def request_of(options: dict[str, Any], mask: str = "none", device: str = "cpu")
         mask_true=options["mask_true"],
         device=device,
         call=options["call"],
-        sizes=tuple(sizes.changed(**changed) for sizes in CANDIDATES),
+        dropout=dropout,
+        batch=options["batch"],
+        seq=options["seq"],
     )
 
 
 def need_runtime() -> None:
     """Say which extra is missing, rather than that a module can't be imported."""
-    try:
-        import beartype  # noqa: F401
-        import jaxtyping  # noqa: F401
-        import torch  # noqa: F401
-    except ImportError as error:
-        raise click.UsageError(
-            f"this command runs torch code and needs `pip install msalint[runtime]` ({error})"
-        ) from None
+    from msalint.runtime.extras import missing_package
+
+    missing = missing_package()
+    if missing is not None:
+        raise click.UsageError(f"this command runs torch code and needs `pip install msalint[runtime]` ({missing})")
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @target_options
 @click.option("--mask", type=click.Choice(MASKS), default="none", help="The mask to pass where forward takes one.")
 @click.option("--meta", is_flag=True, help="Run on the meta device: any size, no memory, no values.")
+@click.option("--against-static", is_flag=True, help="Put beside it what `msalint shapes` reads from the code.")
 @click.option("--output-format", type=click.Choice(["table", "json"]), default="table")
-def command(mask: str, meta: bool, output_format: str, **options: Any) -> int:
+def command(mask: str, meta: bool, against_static: bool, output_format: str, **options: Any) -> int:
     """Run TARGET once on small distinct sizes and show each torch operation with its axes by name.
 
     TARGET is `pkg.module:Class`, `path/file.py:Class` or `path/file.py:function`. This RUNS the target's code, with the
@@ -106,14 +105,17 @@ def command(mask: str, meta: bool, output_format: str, **options: Any) -> int:
     from msalint.runtime.target import TargetError
 
     try:
-        return _trace(request_of(options, mask, "meta" if meta else "cpu"), options["target"], output_format)
+        request = request_of(options, mask, "meta" if meta else "cpu")
+        return _trace(request, options["target"], output_format, against_static)
     except TargetError as error:
         if options["debug"]:
-            raise
+            import traceback
+
+            traceback.print_exc()
         raise click.ClickException(str(error)) from error
 
 
-def _trace(request: Request, target: str, output_format: str) -> int:
+def _trace(request: Request, target: str, output_format: str, against_static: bool) -> int:
     from msalint.runtime.flow_report import as_json, table
     from msalint.runtime.target import load_target
     from msalint.runtime.trace_target import trace_target
@@ -121,6 +123,23 @@ def _trace(request: Request, target: str, output_format: str) -> int:
     traced = trace_target(load_target(target), request)
     text = as_json(traced.flow, target) if output_format == "json" else table(traced.flow, target, traced.layout)
     click.echo(text, nl=False)
+    agrees = _agrees(traced, as_json=output_format == "json") if against_static else True
     if traced.failure is not None:
         raise traced.failure
-    return 0 if traced.flow.sound else 1
+    return 0 if traced.flow.sound and agrees else 1
+
+
+def _agrees(traced: TargetTrace, as_json: bool) -> bool:
+    """Print what reading the target's code says beside the run; whether they agree."""
+    from msalint.flow.drawing import draw
+    from msalint.runtime.static_comparison import compare, comparison_table, read_drawing
+    from msalint.source import SourceError, read
+
+    filename, name = traced.source
+    try:
+        drawing = draw(read(filename).text, filename, name)
+    except (SourceError, LookupError) as error:
+        raise click.ClickException(f"{filename}: {error}") from error
+    compared = compare(read_drawing(drawing), traced.flow, filename)
+    click.echo(f"\nread from the code, and run\n{comparison_table(compared)}", nl=False, err=as_json)
+    return all(one.reason is None for one in compared)

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from msalint.flow.calls import Arguments
 
 _PROPERTIES = frozenset("shape T mT mH H dtype device ndim data real grad is_cuda requires_grad".split())
+BASE_LAYER = "<base>"
+"""The attribute under which an object keeps the torch.nn layer that its class extends."""
 _REGISTERING = frozenset("register_module add_module".split())
 
 
@@ -82,8 +84,9 @@ class Attributes:
             return self._of_class(value, name)
         if isinstance(value, Opaque):
             return self._of_opaque(value, name)
-        if isinstance(value, Rank):
-            return UNKNOWN
+        if isinstance(value, Items) and name in {"values", "indices"} and len(value.items) == 2:
+            # What max, sort or topk give, by name.
+            return value.items[name == "indices"]
         return UNKNOWN
 
     def _tensor_property(self, value: Opaque, name: str) -> bool:
@@ -98,7 +101,7 @@ class Attributes:
             return scalars.CONSTANTS[path]
         if value.path in {"torch", "numpy"} and dtype_kind(name) is not None and name != "range":
             return DType(name)
-        return Library(path)
+        return self.program.dotted(path, self.frames[-1].module)
 
     def _of_opaque(self, value: Opaque, name: str) -> Value:
         if name == "dtype" and value.hint in {"", "tensor"}:
@@ -177,6 +180,9 @@ class Attributes:
                 # A class-level switch may be set from outside.
                 return Opaque(f"{instance.key}.{name}", name, "bool", "attribute")
             return value
+        base = self.state.attributes.get((instance.key, BASE_LAYER))
+        if isinstance(base, Layer) and (base.get(name) is not None or name == "weight"):
+            return self._of_layer(base, name)
         return Opaque(f"{instance.key}.{name}", name, source="attribute")
 
     def _method_or_property(self, instance: Instance, statement: n.FunctionDef, owner: ClassValue, node: n.Node) -> Value:
@@ -195,9 +201,19 @@ class Attributes:
         if not isinstance(receiver, Instance):
             return
         value = self.kept_as(value, name, at)
+        if isinstance(value, Opaque) and not value.key:
+            value = replace(value, key=f"{receiver.key}.{name}", name=name, source="attribute")
         self.state.attributes[(receiver.key, name)] = value
         if self.program.is_module(receiver.cls):
-            self.state.registry.note(receiver.key, name, value, at)
+            self.state.registry.note(receiver.key, name, value, self._written(value) or at)
+
+    def _written(self, value: Value) -> n.Node | None:
+        """Where a list is written, if that is in the function being run."""
+        at = value.at if isinstance(value, (Items, Many)) else None
+        here = self.frames[-1].node
+        if at is None or not isinstance(here, n.FunctionDef):
+            return None
+        return next((part for part in here.walk() if part is at), None)
 
     def kept_as(self, value: Value, name: str, at: n.Node) -> Value:
         """A value that is kept under an attribute: layers and weights take its name, numbers their place."""

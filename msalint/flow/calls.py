@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from msalint.facts import TupleUsed
-from msalint.flow.attributes import Attributes
+from msalint.flow.attributes import BASE_LAYER, Attributes
 from msalint.flow.frame import Frame
+from msalint.flow.given import class_given
 from msalint.flow.guesses import guess_call
 from msalint.flow.iteration import Iteration
 from msalint.flow.program import Program, decorator_names
@@ -66,6 +67,9 @@ class Calls(Attributes, Iteration):
     program: Program
     frames: list[Frame]
     reached: set[int]
+    objects: dict[str, ClassValue]
+    building: list[n.Node]
+    """The calls of classes whose `__init__` is being run, outermost first."""
 
     def call_node(self, node: n.Expr) -> Value:
         assert isinstance(node, n.Call)
@@ -147,10 +151,9 @@ class Calls(Attributes, Iteration):
         if tensor is None or operation is None:
             return UNKNOWN
         call = self.invocation(func.name, given, node)
+        self._take_outputs(call)
         call.args.insert(0, tensor)
         call.sites.insert(0, func.value)
-        if func.name == "where":
-            call.kwargs["__method__"] = Const(True)
         result = operation(call) or UNKNOWN
         if func.name.endswith("_") and isinstance(func.value, (n.Name, n.Attr)) and isinstance(result, Tensor):
             self.bind(func.value, result, node)  # type: ignore[attr-defined]
@@ -165,7 +168,7 @@ class Calls(Attributes, Iteration):
         elif func.name == "insert" and len(given.args) > 1:
             added = (given.args[1],)
         if len(receiver.items) < 256 and isinstance(func.value, (n.Name, n.Attr)):
-            grown = Items(receiver.items + added, receiver.kind)
+            grown = replace(receiver, items=receiver.items + added)
             self.bind(func.value, grown, func)  # type: ignore[attr-defined]
         return NONE
 
@@ -175,10 +178,34 @@ class Calls(Attributes, Iteration):
         if owner is None or not isinstance(receiver, Instance):
             return UNKNOWN
         found = self.program.member(receiver.cls, name, after=owner)
-        if found is None or not isinstance(found[0], n.FunctionDef):
-            return NONE if name == "__init__" else UNKNOWN
-        function = Function(found[0], found[1].module, None, found[1])
-        return self.inline(function, given, node, receiver)
+        if found is not None and isinstance(found[0], n.FunctionDef):
+            function = Function(found[0], found[1].module, None, found[1])
+            return self.inline(function, given, node, receiver)
+        if name == "__init__":
+            self.build_base(receiver, given, node)
+            return NONE
+        return self._base_forward(receiver, given, node) if name == "forward" else UNKNOWN
+
+    def build_base(self, instance: Instance, given: Arguments, node: n.Node) -> None:
+        """The torch.nn layer that a class extends, kept as the object's own base."""
+        kinds = [layer_kind(path) for path in self.program.library_bases(instance.cls)]
+        kind = next((k for k in kinds if k in layers.PARAMETERS), None)
+        if kind is not None:
+            self.state.attributes[(instance.key, BASE_LAYER)] = layers.build(self.invocation(kind, given, node), kind)
+
+    def _base_forward(self, instance: Instance, given: Arguments, node: n.Node) -> Value:
+        """The forward that a torch.nn base brings; a Sequential runs what was added to it, in order."""
+        layer = self.state.attributes.get((instance.key, BASE_LAYER))
+        if not isinstance(layer, Layer):
+            return guess_call(instance, self.invocation("", given, node), None)
+        if layer.kind == "Sequential":
+            added = [
+                value
+                for (key, name), value in self.state.attributes.items()
+                if key == instance.key and name != BASE_LAYER and isinstance(value, (Layer, Instance))
+            ]
+            layer = replace(layer, children=(*layer.children, *added))
+        return self.layer_call(layer, given, node)
 
     def _instance_call(self, receiver: Instance, name: str, given: Arguments, node: n.Call) -> Value:
         stored = self.state.attributes.get((receiver.key, name))
@@ -238,6 +265,10 @@ class Calls(Attributes, Iteration):
             inner.keyword_sites = {**{k: node for k, _ in callee.kwargs}, **given.keyword_sites}
             inner.open = given.open
             return self.call_value(callee.function, inner, node)
+        plain = not given.kwargs and not given.open
+        cls = class_given(self.program, self.frames[-1], callee, given.sites) if plain else None
+        if cls is not None:
+            return self.call_value(self.instantiate(cls, Arguments(), node), given, node)
         return guess_call(callee, self.invocation(name, given, node), receiver)
 
     def _bound_call(self, method: Method, given: Arguments, node: n.Node) -> Value:
@@ -253,21 +284,39 @@ class Calls(Attributes, Iteration):
         return operation(call) or UNKNOWN
 
     def layer_call(self, layer: Layer, given: Arguments, node: n.Node) -> Value:
-        for i, value in enumerate(given.args):
-            if isinstance(value, AttentionTuple):
-                self.state.emit(TupleUsed(given.sites[i], value.at, layer.kind))
-                given.args[i] = value.output
         call = self.invocation(layer.kind, given, node)
+        self._take_outputs(call)
         assert call.call is not None
         result = layers.apply(call, layer, call.call)
         return result if result is not None else guess_call(layer, call, None)
+
+    def _take_outputs(self, call: Invocation) -> None:
+        """The arguments of a layer or operation, with the first of each (output, weights) pair that is used as one."""
+
+        def output(value: Value, site: Site) -> Value:
+            if isinstance(value, AttentionTuple):
+                self.state.emit(TupleUsed(site, value.at, call.name))
+                return value.output
+            if isinstance(value, Items) and any(isinstance(item, AttentionTuple) for item in value.items):
+                return replace(value, items=tuple(output(item, site) for item in value.items))
+            return value
+
+        call.args[:] = [output(value, site) for value, site in zip(call.args, call.sites)]
+        for name, value in call.kwargs.items():
+            call.kwargs[name] = output(value, call.keyword_sites.get(name, call.at))
+
+    def _in_forward(self) -> bool:
+        """Whether the body being read runs anew with each forward."""
+        names = {frame.node.name for frame in self.frames if isinstance(frame.node, n.FunctionDef)}
+        here = self.frames[-1].node is not None and self.state.in_module
+        return here and bool(names & {"forward", "__call__"}) and "__init__" not in names
 
     def _forward(self, instance: Instance, given: Arguments, node: n.Node) -> Value:
         for name in ("forward", "__call__"):
             found = self.program.member(instance.cls, name)
             if found is not None and isinstance(found[0], n.FunctionDef):
                 return self.inline(Function(found[0], found[1].module, None, found[1]), given, node, instance)
-        return guess_call(instance, self.invocation("", given, node), None)
+        return self._base_forward(instance, given, node)
 
     def _library_call(self, path: str, given: Arguments, node: n.Node) -> Value:
         builtin = self.builtin_call(path, given, node)
@@ -276,14 +325,12 @@ class Calls(Attributes, Iteration):
         operation = PATHS.get(path)
         call = self.invocation(path.rsplit(".", 1)[-1], given, node)
         if operation is not None:
-            for i, value in enumerate(call.args):
-                if isinstance(value, AttentionTuple):
-                    self.state.emit(TupleUsed(call.sites[i], value.at, call.name))
-                    call.args[i] = value.output
+            self._take_outputs(call)
             return operation(call) or UNKNOWN
         kind = layer_kind(path)
         if kind is not None:
-            return layers.build(call, kind)
+            layer = layers.build(call, kind)
+            return replace(layer, built_in_call=self._in_forward()) if isinstance(layer, Layer) else layer
         if path.startswith(("torch.nn.init.", "torch.jit.", "warnings.", "logging.")):
             return given.args[0] if given.args and "jit" in path else NONE
         return guess_call(Library(path), call, None)
@@ -302,17 +349,27 @@ class Calls(Attributes, Iteration):
         self._bind_parameters(frame, target, given, receiver)
         self.reached.add(id(target))
         self.frames.append(frame)
-        context = self.state.context
+        context, module_name = self.state.context, self.state.module_name
+        self.state.module_name = self._module_name(frame, target)
         if isinstance(target, n.FunctionDef):
             self.state.context = (*context, target.name, target.docstring) if target.docstring else (*context, target.name)
         try:
             if isinstance(target, n.Lambda):
                 return self.eval(target.body)  # type: ignore[attr-defined, no-any-return]
             self.run(target.body)  # type: ignore[attr-defined]
-            return frame.returned if frame.returned is not None else NONE
+            returned = frame.returned if frame.returned is not None else NONE
+            # A pair that is handed on is the result of this call: whoever misuses it misuses that.
+            return replace(returned, at=node) if isinstance(returned, AttentionTuple) else returned
         finally:
             self.frames.pop()
-            self.state.context = context
+            self.state.context, self.state.module_name = context, module_name
+
+    def _module_name(self, frame: Frame, target: n.FunctionDef | n.Lambda) -> str:
+        """What the module is called in a body: the first parameter of its methods, also inside nested functions."""
+        if isinstance(target, n.Lambda) or frame.outer is not None:
+            return self.state.module_name
+        bound = isinstance(frame.receiver, Instance) and self.program.is_module(frame.receiver.cls)
+        return target.params[0].name if bound and target.params else ""
 
     def _bind_parameters(self, frame: Frame, target: n.FunctionDef | n.Lambda, given: Arguments, receiver: Value | None) -> None:
         args = list(given.args)
@@ -352,7 +409,12 @@ class Calls(Attributes, Iteration):
             return UNKNOWN
         self.instances = getattr(self, "instances", 0) + 1
         instance = Instance(cls, f"{cls.name}#{self.instances}")
-        self.initialise(instance, given, node)
+        self.objects[instance.key] = cls
+        self.building.append(node)
+        try:
+            self.initialise(instance, given, node)
+        finally:
+            self.building.pop()
         return instance
 
     def initialise(self, instance: Instance, given: Arguments, node: n.Node) -> None:
@@ -361,6 +423,7 @@ class Calls(Attributes, Iteration):
             self.inline(Function(found[0], found[1].module, None, found[1]), given, node, instance)
         elif found is None:
             self._dataclass_fields(instance, given)
+            self.build_base(instance, given, node)
 
     def _dataclass_fields(self, instance: Instance, given: Arguments) -> None:
         """A dataclass has no `__init__` to run: arguments become attributes by name."""

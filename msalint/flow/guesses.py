@@ -10,10 +10,25 @@ from msalint.ops.table import Invocation
 from msalint.shapes.axes import Layout
 from msalint.shapes.vocabulary import says
 from msalint.state import State, axis_symbol
-from msalint.values import UNKNOWN, Instance, Items, Layer, Library, Method, Opaque, Tensor, Traits, Value
+from msalint.values import (
+    UNKNOWN,
+    Condition,
+    Instance,
+    Int,
+    Items,
+    Layer,
+    Library,
+    Method,
+    Mod,
+    Opaque,
+    Tensor,
+    Traits,
+    Value,
+)
 
 _KEEPING = ("norm", "ln", "layernorm", "rmsnorm", "drop", "dropout", "act", "activation", "identity", "gelu", "relu",
             "quant", "checkpoint", "gate")  # fmt: skip
+_CHECKING = ("check", "assert", "ensure", "require", "validate", "enforce", "verify", "expect", "raise")
 _INTERFACES = frozenset("attention_interface attn_interface attention_function attention_fn attn_fn".split())
 
 
@@ -30,6 +45,11 @@ def guess_call(callee: Value, call: Invocation, receiver: Value | None) -> Value
             if isinstance(value, Function):
                 return value
         return Opaque(name="attention_interface") if name == "get_interface" else UNKNOWN
+    if says(name, "divide", "divides", "divisible", "divisibility"):
+        return _divided(call)
+    if call.args and isinstance(call.args[0], (Condition, Mod)) and says(name, *_CHECKING):
+        call.state.learn(call.args[0], True)
+        return UNKNOWN
     if says(name, "rotary", "rope", "rot") or "rotary" in lowered or "rope" in lowered:
         return _rotated(call)
     if name == "update" and _names_cache(receiver):
@@ -51,6 +71,15 @@ def _name(callee: Value, fallback: str) -> str:
     if isinstance(callee, Method):
         return callee.name
     return fallback
+
+
+def _divided(call: Invocation) -> Value:
+    """`ensure_divisible(width, heads)`, `divide(width, heads)`: a helper that refuses a remainder."""
+    sizes = [call.state.as_size(value) for value in call.args[:2]]
+    if len(sizes) < 2 or sizes[0] is None or sizes[1] is None:
+        return UNKNOWN
+    call.state.relations.learn_exact(sizes[0], sizes[1])
+    return Int(sizes[0] // sizes[1])
 
 
 def _names_cache(receiver: Value | None) -> bool:

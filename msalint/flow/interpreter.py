@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from msalint.facts import Bound, Discarded, PowerPrecedence, Revealed, TupleUsed, shape_of
-from msalint.flow import tests
+from msalint.facts import Bound, Discarded, IndivisibleHeads, PowerPrecedence, Revealed, TupleUsed, shape_of
+from msalint.flow import discarded, tests
 from msalint.flow.calls import Calls
 from msalint.flow.frame import Frame, GivenUp, Left
 from msalint.flow.program import Program
@@ -33,11 +33,14 @@ from msalint.values import (
     TRUE,
     UNKNOWN,
     AttentionTuple,
+    ClassValue,
     Condition,
     Const,
     Function,
     Int,
     Items,
+    Layer,
+    Library,
     Many,
     Mapping_,
     Mod,
@@ -49,13 +52,9 @@ from msalint.values import (
     Value,
 )
 
-MAX_STEPS = 40_000
+MAX_STEPS = 16_000
 """Expressions and statements evaluated on one path."""
 
-_DISCARDABLE = frozenset(
-    "masked_fill softmax log_softmax transpose permute contiguous view reshape unsqueeze squeeze expand swapaxes "
-    "flatten masked_scatter".split()
-)
 
 
 class Interpreter(Calls, Targets):
@@ -69,6 +68,10 @@ class Interpreter(Calls, Targets):
         self.globals: dict[tuple[int, str], Value] = {}
         self.steps = 0
         self.reached: set[int] = set()
+        self.passed: set[int] = set()
+        """The expressions that this path evaluated."""
+        self.objects: dict[str, ClassValue] = {}
+        self.building: list[n.Node] = []
         self.outgrown = False
         self._evaluators: dict[type, Callable[[n.Expr], Value]] = {
             n.Name: self._name,
@@ -125,6 +128,7 @@ class Interpreter(Calls, Targets):
     def eval(self, node: n.Expr) -> Value:
         """The value of an expression; unknown where nothing is known."""
         self.tick()
+        self.passed.add(id(node))
         return self._evaluators[type(node)](node)
 
     def _name(self, node: n.Expr) -> Value:
@@ -162,6 +166,7 @@ class Interpreter(Calls, Targets):
 
     def indexed(self, value: Value, items: list[indexing.Item], node: n.Expr) -> Value:
         if isinstance(value, AttentionTuple):
+            self.state.taken_apart.add(id(value.at))
             index = self.state.as_int(items[0]) if len(items) == 1 and not isinstance(items[0], Range) else None
             return {0: value.output, 1: value.weights, -1: value.weights, -2: value.output}.get(index or 0, UNKNOWN)
         if isinstance(value, Mapping_) and len(items) == 1:
@@ -170,10 +175,19 @@ class Interpreter(Calls, Targets):
             return found or UNKNOWN
         if isinstance(value, (Items, Many, ShapeValue)):
             return indexing.of_sequence(self.state, value, items) or UNKNOWN
+        if isinstance(value, Layer) and value.kind == "Sequential":
+            return indexing.of_sequence(self.state, Items(value.children), items) or UNKNOWN
         if isinstance(value, Opaque):
             return self._opaque_item(value, items)
         tensor = self.state.as_tensor(value)
-        return indexing.read(self.state, tensor, items) if tensor is not None else UNKNOWN
+        return self._read(tensor, items, node) if tensor is not None else UNKNOWN
+
+    def _read(self, tensor: Tensor, items: list[indexing.Item], node: n.Node) -> Value:
+        """`tensor[items]`; `tensor[:, 0]` keeps one place of its second axis."""
+        if len(items) > 1 and indexing.is_full(items[0]) and not isinstance(items[1], Range):
+            if self.state.as_int(items[1]) in {0, -1}:
+                self.state.pool(tensor, 1, node)
+        return indexing.read(self.state, tensor, items)
 
     def _opaque_item(self, value: Opaque, items: list[indexing.Item]) -> Value:
         """An index into a value known by name: a tensor's if it looks so, else an element by name."""
@@ -198,9 +212,9 @@ class Interpreter(Calls, Targets):
 
     def combine(self, sign: str, left: Value, right: Value, at: n.Node, a: n.Node, b: n.Node) -> Value:
         """`left sign right` for any two values."""
-        for value, side in ((left, a), (right, b)):
-            if isinstance(value, AttentionTuple) and sign in {"+", "-", "*", "/", "@"}:
-                self.state.emit(TupleUsed(side, value.at, sign))
+        for operand, side in ((left, a), (right, b)):
+            if isinstance(operand, AttentionTuple) and sign in {"+", "-", "*", "/", "@"}:
+                self.state.emit(TupleUsed(side, operand.at, sign))
         left, right = self._untupled(left), self._untupled(right)
         if sign == "@":
             return self.matmul(left, right, at, a, b)
@@ -216,6 +230,8 @@ class Interpreter(Calls, Targets):
         value = binary(self.state, sign, left, right, at, a, b)
         if sign in {"//", "/"} and not isinstance(left, Tensor):
             self.remember_division(left, right, at)
+        if isinstance(value, Real) and value.division is not None:
+            return replace(value, divided_at=at)
         return value if value is not None else UNKNOWN
 
     def _untupled(self, value: Value) -> Value:
@@ -298,8 +314,10 @@ class Interpreter(Calls, Targets):
 
     def _as_compared(self, value: Value, other: Value) -> Value:
         """A value known by name that is compared like a tensor (`ids != pad_id`, `mask == 0`) is one."""
-        if isinstance(value, Opaque) and value.key and tests.compared_as_tensor(value, other):
-            return self.state.as_tensor(value) or value
+        if isinstance(value, Opaque) and value.key:
+            shaped = value.key in self.state.tensors and self.state.resolve(self.state.tensors[value.key]).rank
+            if shaped or tests.compared_as_tensor(value, other):
+                return self.state.as_tensor(value) or value
         return value
 
     def _bool_op(self, node: n.Expr) -> Value:
@@ -314,7 +332,8 @@ class Interpreter(Calls, Targets):
 
     def _if_exp(self, node: n.Expr) -> Value:
         assert isinstance(node, n.IfExp)
-        return self.eval(node.body if self.test(node.test) else node.orelse)
+        taken = self.test(node.test, stake=node)
+        return self.eval(node.body if taken else node.orelse)
 
     def _sequence(self, node: n.Expr) -> Value:
         assert isinstance(node, n.Sequence_)
@@ -329,7 +348,7 @@ class Interpreter(Calls, Targets):
                 items.append(value)
             else:
                 return Many(UNKNOWN, kind=node.kind)
-        return Items(tuple(items), node.kind)
+        return Items(tuple(items), node.kind, node)
 
     def _star(self, node: n.Expr) -> Value:
         assert isinstance(node, n.Star)
@@ -377,20 +396,28 @@ class Interpreter(Calls, Targets):
 
     # --- conditions -------------------------------------------------------------------------------------------
 
-    def test(self, node: n.Expr, prefer: bool = True, both: bool = True) -> bool:
-        """The answer to a condition on this path; `prefer` is the one taken first, `both` whether the other counts."""
+    def test(self, node: n.Expr, prefer: bool = True, both: bool = True, stake: n.Node | None = None) -> bool:
+        """The answer to a condition on this path.
+
+        `prefer` is the one taken first, `both` whether the other counts, `stake` what the answer decides.
+        """
         if isinstance(node, n.Unary) and node.op == "not":
-            return not self.test(node.operand, not prefer, both)
+            return not self.test(node.operand, not prefer, both, stake)
         if isinstance(node, n.BoolOp):
-            first = self.test(node.left, prefer, both)
+            first = self.test(node.left, prefer, both, stake)
             if first == (node.op == "or"):
                 return first
-            return self.test(node.right, prefer, both)
+            return self.test(node.right, prefer, both, stake)
         value = self.eval(node)
         truth = self.state.truth(value)
-        return self.decide(value, node, prefer, both) if truth is None else truth
+        if truth is None:
+            return self.decide(value, node, prefer, both, stake)
+        self.state.decisions.occurs(tests.key_of(value, node), stake or node)
+        return truth
 
-    def decide(self, value: Value, node: n.Expr, default: bool, both: bool = True) -> bool:
+    def decide(
+        self, value: Value, node: n.Expr, default: bool, both: bool = True, stake: n.Node | None = None
+    ) -> bool:
         """Decide an open condition, remember the answer, and learn what it teaches."""
         key = tests.key_of(value, node)
         negated = isinstance(value, Condition) and value.negated
@@ -399,7 +426,9 @@ class Interpreter(Calls, Targets):
             first = False
         if both and key.startswith("eq:"):
             first = first and not key.endswith(":None")
-        answer = self.state.decisions.answer(key, first, both) != negated
+        decisions = self.state.decisions
+        answer = decisions.answer(key, first, both) != negated
+        decisions.occurs(key, stake or node)
         self.state.learn(value, answer)
         return answer
 
@@ -441,7 +470,7 @@ class Interpreter(Calls, Targets):
         old = self.eval(node.target)
         right = self.eval(node.value)
         if node.op == "+" and isinstance(old, Items) and isinstance(right, Items):
-            value: Value = Items(old.items + right.items, old.kind)
+            value: Value = replace(old, items=old.items + right.items)
         else:
             value = self.combine(node.op, old, right, node, node.target, node.value)
         self.bind(node.target, value, node.value)
@@ -451,18 +480,41 @@ class Interpreter(Calls, Targets):
         expression = node.value
         if isinstance(expression, n.Const):
             return None
+        lost = self._lost(expression)
         value = self.eval(expression)
-        self._tell_discarded(expression, value, node)
+        if lost is not None and isinstance(value, Tensor):
+            self._tell_discarded(lost[0], lost[1], lost[2], value, node)
         return None
 
-    def _tell_discarded(self, expression: n.Expr, value: Value, node: n.ExprStmt) -> None:
+    def _lost(self, expression: n.Expr) -> tuple[str, n.Expr, Tensor] | None:
+        """What a statement does to a tensor and to which, where the result is lost; asked before it is run."""
+        if not discarded.named_operation(expression):
+            return None
+        callee = self.eval(expression.func) if isinstance(expression, n.Call) and _is_path(expression.func) else UNKNOWN
+        found = discarded.lost_operation(expression, callee)
+        if found is None or not _is_path(found[1]):
+            return None
+        value = self.eval(found[1])
+        known = isinstance(value, Tensor) or isinstance(callee, (Library, Layer))
+        if isinstance(value, Opaque):
+            known = known or value.hint == "tensor" or value.key in self.state.tensors
+        tensor = self.state.as_tensor(value) if known else None
+        return (*found, tensor) if tensor is not None else None
+
+    def _tell_discarded(self, operation: str, receiver: n.Expr, before: Tensor, after: Tensor, node: n.ExprStmt) -> None:
         """A result that nobody takes."""
-        if isinstance(expression, n.Call) and isinstance(expression.func, n.Attr):
-            operation, receiver = expression.func.name, expression.func.value
-            if operation in _DISCARDABLE and isinstance(value, Tensor):
-                self.state.emit(Discarded(node, operation, _assignable(receiver), receiver))
-        elif isinstance(expression, n.Binary) and expression.op == "+" and isinstance(value, Tensor):
-            self.state.emit(Discarded(node, "+", _assignable(expression.left), expression.left))
+        target, body = discarded.assignable(receiver), self.frame.node
+        self.state.emit(
+            Discarded(
+                node,
+                operation,
+                target,
+                receiver,
+                used_after=bool(target) and isinstance(body, n.Node) and discarded.read_after(body, node, target),
+                harmless=discarded.masked_before(before),
+                masks=len(after.traits.masks) > len(before.traits.masks),
+            )
+        )
 
     def _return(self, node: n.Return) -> Left | None:
         self.frame.returned = self.eval(node.value) if node.value is not None else NONE
@@ -474,7 +526,7 @@ class Interpreter(Calls, Targets):
         elif node.orelse and _raises(node.orelse):
             taken = self.test(node.test, prefer=True, both=False)
         else:
-            taken = self.test(node.test, prefer=not _returns_early(node))
+            taken = self.test(node.test, prefer=not _returns_early(node), stake=node)
         return self.run(node.body if taken else node.orelse)
 
     def _while(self, node: n.While) -> Left | None:
@@ -507,10 +559,20 @@ class Interpreter(Calls, Targets):
             self.enter(item, value)
             if target is not None:
                 self.bind(target, UNKNOWN, item)
-        return self.run(node.body)
+        before = len(self.state.facts)
+        left = self.run(node.body)
+        if any("raises" in item.text.lower() or "suppress(" in item.text for item in node.items):
+            # `with pytest.raises(...)`, `contextlib.suppress(...)`: what happens in here is meant to.
+            del self.state.facts[before:]
+        return left
 
     def _try(self, node: n.Try) -> Left | None:
+        before = len(self.state.facts)
         left = self.run(node.body)
+        if node.handlers:
+            # Sizes that are turned down here are caught.
+            kept = [fact for fact in self.state.facts[before:] if not isinstance(fact, (IndivisibleHeads, Discarded))]
+            self.state.facts[before:] = kept
         if left is Left.RAISE and node.handlers:
             left = self.run(node.handlers[0].body)
         elif left is None:
@@ -532,16 +594,25 @@ class Interpreter(Calls, Targets):
         return Left.RAISE
 
     def _assert(self, node: n.Assert) -> Left | None:
-        self.test(node.test, prefer=True, both=False)
+        if not self.test(node.test, prefer=True, both=False):
+            self._tell_refused(node.test)
         return None
+
+    def _tell_refused(self, test: n.Expr) -> None:
+        """A module's own check, `if width % heads: raise`, turns down the numbers that it is built with."""
+        if not self.building:
+            return
+        for part in test.walk():
+            if isinstance(part, n.Binary) and part.op == "%" and "head" in part.text.lower():
+                width, heads = (self.state.as_int(self.eval(side)) for side in (part.left, part.right))
+                if width is not None and heads and width % heads:
+                    self.state.emit(IndivisibleHeads(self.building[0], "literals", str(width), str(heads)))
 
     def _function_def(self, node: n.FunctionDef) -> Left | None:
         self.frame.variables[node.name] = Function(node, self.frame.module, self.frame, self.frame.owner)
         return None
 
     def _class_def(self, node: n.ClassDef) -> Left | None:
-        from msalint.values import ClassValue
-
         self.frame.variables[node.name] = ClassValue(node, self.frame.module)
         return None
 
@@ -574,9 +645,9 @@ class Interpreter(Calls, Targets):
             finally:
                 self.frames.pop()
             return self.globals[key]
-        if name in module.names:
-            return UNKNOWN
-        return tests.builtin(name)
+        if name not in module.names:
+            self.globals[key] = tests.builtin(name)
+        return self.globals[key]
 
     def reveal(self, call: n.Call) -> Value:
         """`reveal_shape(x)`: what is known of x, told to the fixtures that test the flow."""
@@ -586,9 +657,9 @@ class Interpreter(Calls, Targets):
         return value
 
 
-def _assignable(node: n.Expr) -> str:
-    """The text of an expression that can stand left of `=`."""
-    return node.text if isinstance(node, (n.Name, n.Attr)) else ""
+def _is_path(node: n.Expr) -> bool:
+    """A name or an attribute of one, so that asking for its value runs nothing."""
+    return isinstance(node, n.Name) or (isinstance(node, n.Attr) and _is_path(node.value))
 
 
 def _raises(body: Sequence[n.Stmt]) -> bool:

@@ -16,6 +16,7 @@ from msalint.values import (
     NONE,
     TRUE,
     UNKNOWN,
+    AttentionTuple,
     ClassValue,
     Const,
     DType,
@@ -87,7 +88,7 @@ class Iteration:
             if old is None or old is value or old == value:
                 continue
             if isinstance(old, Items) and isinstance(value, Items) and len(value.items) > len(old.items):
-                variables[name] = Many(value.items[-1], length if not old.items else None, value.kind)
+                variables[name] = Many(value.items[-1], length if not old.items else None, value.kind, value.at)
             elif isinstance(value, Int):
                 variables[name] = UNKNOWN
             elif isinstance(old, Tensor) and isinstance(value, Tensor):
@@ -136,8 +137,8 @@ class Iteration:
             return Mapping_()
         kind = "list" if node.kind != "generator" else "generator"
         if exact:
-            return Items(tuple(results), kind)
-        return Many(results[0] if results else UNKNOWN, length, kind)
+            return Items(tuple(results), kind, node)
+        return Many(results[0] if results else UNKNOWN, length, kind, node)
 
     # --- builtins ---------------------------------------------------------------------------------------------
 
@@ -260,6 +261,10 @@ class Iteration:
         return NONE
 
     def _isinstance(self, args: list[Value], node: n.Node) -> Value:
+        if len(args) == 2 and isinstance(args[0], AttentionTuple):
+            classes = args[1].items if isinstance(args[1], Items) else (args[1],)
+            names = [item.path.rsplit(".", 1)[-1] for item in classes if isinstance(item, Library)]
+            return TRUE if {"tuple", "Sequence", "Iterable", "Tuple"} & set(names) else FALSE
         if len(args) == 2 and isinstance(args[0], (Layer, Instance, Tensor)) and isinstance(args[1], Library):
             last = args[1].path.rsplit(".", 1)[-1]
             if isinstance(args[0], Layer):

@@ -6,15 +6,23 @@ answer and all earlier ones as they were, so that every branch is taken, and tes
 
 from __future__ import annotations
 
+import heapq
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from msalint.facts import Fact, GaveUp
 from msalint.flow.calls import Arguments
+from msalint.flow.clashes import Clashes
 from msalint.flow.frame import Frame, GivenUp
+from msalint.flow.hindsight import completed
 from msalint.flow.interpreter import Interpreter
+from msalint.flow.stakes import is_central, stake_of
+from msalint.flow.validators import take_in_checks
+from msalint.flow.projections import with_mixed_up
 from msalint.flow.program import Program, class_members, decorator_names
-from msalint.ops.masking import NaNGuards
+from msalint.ops.hiding import NaNGuards
+from msalint.shapes.vocabulary import stated_polarity
 from msalint.state import Decisions, State
 from msalint.syntax import nodes as n
 from msalint.syntax.module import Module
@@ -29,11 +37,24 @@ from msalint.values import (
     Value,
 )
 
-MAX_RUNS = 14
-"""Paths through one entry."""
+@dataclass(frozen=True)
+class Effort:
+    """How far an entry is followed: runs, steps over all of them, and runs for answers with nothing at stake."""
 
-MAX_TOTAL_STEPS = 90_000
-"""Steps over all the paths of one entry."""
+    runs: int
+    steps: int
+    idle_runs: int
+
+
+CENTRAL = Effort(runs=16, steps=24_000, idle_runs=4)
+"""For a definition that forms attention or masks itself."""
+
+AROUND = Effort(runs=4, steps=6_000, idle_runs=1)
+"""For one that only calls such definitions: what it hands them matters, its own choices less."""
+
+
+MAX_FLIPS = 6
+"""Runs that one condition may ask for in a file, over all entries that come to it."""
 
 
 @dataclass
@@ -44,6 +65,7 @@ class Entry:
     cls: ClassValue | None = None
     function: n.FunctionDef | None = None
     script: bool = False
+    effort: Effort = CENTRAL
 
 
 class Analysis:
@@ -53,6 +75,8 @@ class Analysis:
         self.program = program
         self.trace = trace
         self.reached: set[int] = set()
+        self.central: dict[int, bool] = {}
+        self.flips: Counter[int] = Counter()
 
     def facts(self) -> Iterator[Fact]:
         """The facts of every entry of the main module, path by path."""
@@ -68,47 +92,59 @@ class Analysis:
             yield from self.class_facts(cls)
         for function in functions:
             if id(function) not in self.reached:
-                yield from self.entry_facts(Entry(module, function=function))
+                effort = CENTRAL if self.is_central(function) else AROUND
+                yield from self.entry_facts(Entry(module, function=function, effort=effort))
         if module.outline.scripted:
             yield from self.entry_facts(Entry(module, script=True))
 
     def class_facts(self, cls: ClassValue) -> Iterator[Fact]:
         """A class: its forward first, then every method with attention in it that nothing reached."""
         members = class_members(cls)
-        names = [name for name in ("forward", "__call__") if self.program.member(cls, name) is not None]
-        if names:
-            found = self.program.member(cls, names[0])
-            if found is not None and isinstance(found[0], n.FunctionDef):
-                yield from self.entry_facts(Entry(cls.module, cls, found[0]))
+        found = self.program.member(cls, "forward") or self.program.member(cls, "__call__")
+        if found is not None and isinstance(found[0], n.FunctionDef):
+            effort = CENTRAL if self.is_central(cls.node) or self.is_central(found[0]) else AROUND
+            yield from self.entry_facts(Entry(cls.module, cls, found[0], effort=effort))
         for name, member in members.items():
-            if isinstance(member, n.FunctionDef) and id(member) not in self.reached and not name.startswith("__"):
-                if name not in {"reset_parameters", "extra_repr", "configure_optimizers", "_init_weights"}:
-                    yield from self.entry_facts(Entry(cls.module, cls, member))
+            if not isinstance(member, n.FunctionDef) or id(member) in self.reached or name.startswith("__"):
+                continue
+            if self.is_central(member):
+                yield from self.entry_facts(Entry(cls.module, cls, member))
         init = members.get("__init__")
         if init is not None and id(init) not in self.reached and isinstance(init, n.FunctionDef):
-            yield from self.entry_facts(Entry(cls.module, cls, None))
+            yield from self.entry_facts(Entry(cls.module, cls, None, effort=AROUND))
+
+    def is_central(self, node: n.Node) -> bool:
+        if id(node) not in self.central:
+            self.central[id(node)] = is_central(node)
+        return self.central[id(node)]
 
     def entry_facts(self, entry: Entry) -> Iterator[Fact]:
-        """The facts of all paths through one entry."""
-        waiting: list[dict[str, bool]] = [{}]
-        seen: set[str] = set()
-        runs = steps = 0
+        """The facts of all paths through one entry, those into branches with attention in them first."""
+        waiting: list[tuple[int, int, dict[str, bool]]] = [(0, 0, {})]
+        covered: set[tuple[str, int, bool]] = set()
+        runs = steps = order = 0
         gave_up = False
-        while waiting and runs < MAX_RUNS and steps < MAX_TOTAL_STEPS:
-            given = waiting.pop(0)
-            interpreter = self.run(entry, given)
+        clashes = Clashes()
+        effort = entry.effort
+        idle = 0
+        while waiting and runs < effort.runs and steps < effort.steps:
+            gain, _, answers = heapq.heappop(waiting)
+            idle += runs > 0 and gain > -2
+            if idle > effort.idle_runs:
+                break
+            interpreter = self.run(entry, answers)
             runs += 1
             steps += interpreter.steps
             gave_up = gave_up or interpreter.outgrown
             self.reached |= interpreter.reached
-            yield from interpreter.state.facts
-            asked = interpreter.state.decisions.asked
-            before: dict[str, bool] = {}
-            for key, answer in asked.items():
-                if key not in seen and key not in interpreter.state.decisions.closed:
-                    seen.add(key)
-                    waiting.append({**before, key: not answer})
-                before[key] = answer
+            yield from clashes.held_back(interpreter.state.facts, interpreter.passed)
+            for stake, other in _other_answers(interpreter.state.decisions, covered):
+                # An inner module was read on its own before: what it decides needs no further runs here.
+                if self.flips[id(stake)] < MAX_FLIPS:
+                    self.flips[id(stake)] += 1
+                    order += 1
+                    heapq.heappush(waiting, (-stake_of(stake), order, other))
+        yield from clashes.on_every_path()
         if gave_up:
             node: n.Node | None = entry.function or (entry.cls.node if entry.cls else None)
             if node is not None:
@@ -124,7 +160,24 @@ class Analysis:
             interpreter.outgrown = True
         state.facts += state.registry.plain_lists()
         state.facts[:] = NaNGuards(state.guarded).applied(state.facts)
+        state.facts[:] = with_mixed_up(completed(state.facts, state), interpreter)
         return interpreter
+
+
+def _other_answers(
+    decisions: Decisions, covered: set[tuple[str, int, bool]]
+) -> Iterator[tuple[object, dict[str, bool]]]:
+    """The runs that a run asks for: wherever a condition decided something, the other answer, if no run has it yet.
+
+    Conditions are answered as they were before, so that the run comes to the same place.
+    """
+    for key, stake in decisions.occurrences:
+        covered.add((key, id(stake), decisions.asked[key]))
+    for key, stake in decisions.occurrences:
+        other = (key, id(stake), not decisions.asked[key])
+        if other not in covered:
+            covered.add(other)
+            yield stake, {**decisions.asked, key: not decisions.asked[key]}
 
 
 def _walk(interpreter: Interpreter, entry: Entry) -> None:
@@ -144,6 +197,7 @@ def _walk(interpreter: Interpreter, entry: Entry) -> None:
     cls = entry.cls
     program = interpreter.program
     instance = Instance(cls, "self")
+    interpreter.objects["self"] = cls
     state.context = (cls.name, cls.node.docstring) if cls.node.docstring else (cls.name,)
     init = program.member(cls, "__init__")
     state.in_module = program.is_module(cls) or program.member(cls, "forward") is not None
@@ -185,6 +239,12 @@ def _parameters(
         first = False
         given.kwargs[param.name] = value
         given.keyword_sites[param.name] = param
+    if function.docstring and not prefix:
+        for name, value in given.kwargs.items():
+            polarity = stated_polarity(function.docstring, name) if isinstance(value, Opaque) else None
+            if polarity is not None and isinstance(value, Opaque):
+                interpreter.state.polarities[value.key] = polarity
+        interpreter.documented(function.docstring, given.kwargs)
     return given
 
 
@@ -200,4 +260,7 @@ def _parameter(interpreter: Interpreter, param: n.Param, prefix: str, frame: Fra
         value = Opaque(key, param.name, "bool", value.source)
     elif isinstance(default, Const) and isinstance(default.value, str):
         value = Opaque(key, param.name, "str", value.source)
-    return interpreter.annotated(value, param.annotation)
+    known = interpreter.annotated(value, param.annotation)
+    if isinstance(known, Opaque):
+        take_in_checks(interpreter, known, param, frame.module)
+    return known

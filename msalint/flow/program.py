@@ -12,6 +12,9 @@ from msalint.values import ClassValue, Function, Library, Value
 if TYPE_CHECKING:
     from msalint.project import Project
 
+KEPT_MODULES = 200
+"""How many modules of a project are kept parsed by one process."""
+
 _OUTSIDE = frozenset(
     "torch numpy math einops typing functools collections dataclasses abc os sys re warnings logging copy itertools "
     "xformers flash_attn contextlib enum json time random pathlib tensorflow jax".split()
@@ -27,6 +30,9 @@ class Program:
     project: Project | None = None
     modules: dict[str, Module | None] = field(default_factory=dict)
     values: dict[tuple[int, str], Value | None] = field(default_factory=dict)
+    lineages: dict[int, list[ClassValue]] = field(default_factory=dict)
+    libraries: dict[int, list[str]] = field(default_factory=dict)
+    members: dict[int, dict[str, n.Stmt]] = field(default_factory=dict)
     depth: int = 0
 
     def value(self, module: Module, name: str) -> Value | None:
@@ -73,6 +79,9 @@ class Program:
 
     def module(self, filename: str, text: str) -> Module | None:
         """Another file of the project, read once; None if it can't be read."""
+        shared = self.project.parsed if self.project is not None else self.modules
+        if filename not in self.modules and filename in shared:
+            self.modules[filename] = shared[filename]
         if filename not in self.modules:
             from msalint.source import SourceError
             from msalint.syntax.outline import TooDeep
@@ -81,6 +90,9 @@ class Program:
                 self.modules[filename] = Module.from_text(text, filename)
             except (SourceError, TooDeep):
                 self.modules[filename] = None
+            if len(shared) > KEPT_MODULES:
+                shared.clear()
+            shared[filename] = self.modules[filename]
         return self.modules[filename]
 
     def base_classes(self, cls: ClassValue) -> list[Value]:
@@ -111,6 +123,12 @@ class Program:
 
     def lineage(self, cls: ClassValue) -> list[ClassValue]:
         """The class and its bases in the project, nearest first."""
+        key = id(cls.node)
+        if key not in self.lineages:
+            self.lineages[key] = self._lineage(cls)
+        return self.lineages[key]
+
+    def _lineage(self, cls: ClassValue) -> list[ClassValue]:
         order: list[ClassValue] = []
         waiting: list[Value] = [cls]
         while waiting and len(order) < 12:
@@ -122,7 +140,11 @@ class Program:
 
     def library_bases(self, cls: ClassValue) -> list[str]:
         """The names of the library classes that a class goes back to."""
-        return [b.path for c in self.lineage(cls) for b in self.base_classes(c) if isinstance(b, Library)]
+        key = id(cls.node)
+        if key not in self.libraries:
+            bases = (b for c in self.lineage(cls) for b in self.base_classes(c))
+            self.libraries[key] = [b.path for b in bases if isinstance(b, Library)]
+        return self.libraries[key]
 
     def is_module(self, cls: ClassValue) -> bool:
         """Whether a class is, or may well be, an nn.Module."""
@@ -138,7 +160,9 @@ class Program:
             places = [i for i, c in enumerate(lineage) if c.node is after.node]
             lineage = lineage[places[0] + 1 :] if places else []
         for owner in lineage:
-            found = class_members(owner).get(name)
+            if id(owner.node) not in self.members:
+                self.members[id(owner.node)] = class_members(owner)
+            found = self.members[id(owner.node)].get(name)
             if found is not None:
                 return found, owner
         return None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from msalint.facts import TupleUsed
 from msalint.ops import indexing
 from msalint.ops.layout import unbound
 from msalint.shapes.axes import Axis
-from msalint.shapes.notation import ELLIPSIS, Term, parse_jaxtyping, parse_shape_comment
+from msalint.shapes.notation import ELLIPSIS, Term, parse_jaxtyping, parse_shape_claims, parse_shape_comment
 from msalint.shapes.size import Size
 from msalint.state import State, is_axis_symbol
 from msalint.syntax import nodes as n
@@ -92,6 +93,7 @@ class Targets:
                 return _around_star(value, stars[0], number)
             return value.items if len(value.items) == number else [UNKNOWN] * number
         if isinstance(value, AttentionTuple):
+            self.state.taken_apart.add(id(value.at))
             return [value.output, value.weights][:number]
         if isinstance(value, Many):
             return [value.element] * number
@@ -159,7 +161,7 @@ class Targets:
         if tensor is None and isinstance(holder, Opaque) and holder.key in self.state.tensors:
             tensor = self.state.as_tensor(holder)
         if tensor is not None:
-            written = indexing.write(self.state, tensor, items, value, target)
+            written = indexing.write(self.state, tensor, items, value, target, target.items[0], source)
             if isinstance(target.value, (n.Name, n.Attr)):
                 self.bind(target.value, written, source)
 
@@ -178,7 +180,8 @@ class Targets:
         """The tensor with the names that a claim `(B, L, d)` gives its axes, where the rank agrees."""
         if ELLIPSIS in terms:
             return tensor
-        tensor = self.state.bind_rank(tensor, len(terms))
+        ones = frozenset(i for i, term in enumerate(terms) if term == 1)
+        tensor = self.state.bind_rank(tensor, len(terms), ones)
         if tensor.lead is not None or len(tensor.axes) != len(terms):
             return tensor
         for axis, term in zip(tensor.axes, terms):
@@ -186,6 +189,23 @@ class Targets:
                 axis[0].ident.learn(term)
                 name_size(axis[0].size, term)
         return tensor
+
+    def documented(self, docstring: str, parameters: Mapping[str, Value]) -> None:
+        """Take in the shapes that a docstring states of parameters: `query, key: (batch, seq, width)`."""
+        for line in docstring.splitlines():
+            if "(" not in line and "[" not in line or re.search(r"[)\]]\s*(or|/|\|)\s*[(\[]", line):
+                continue
+            for claim in parse_shape_claims(line):
+                if claim.subject is None or claim.result:
+                    continue
+                together = re.search(rf"((?:\w+\s*,\s*)*){re.escape(claim.subject)}\s*[:=]", line)
+                names = re.findall(r"\w+", together.group(1)) if together else []
+                for name in (*names, claim.subject):
+                    value = parameters.get(name)
+                    if isinstance(value, Opaque) and value.hint in {"", "tensor"}:
+                        tensor = self.state.as_tensor(value)
+                        if tensor is not None and tensor.lead is not None and not tensor.axes:
+                            self.claimed(tensor, claim.axes)
 
     def annotated(self, value: Opaque, annotation: n.Expr | None) -> Value:
         """A parameter with what its annotation says: a kind, or a jaxtyping shape."""

@@ -6,6 +6,7 @@ import builtins
 import operator
 from typing import Any
 
+from msalint.ops.mode import speaks_of_mode
 from msalint.shapes.vocabulary import says
 from msalint.state import State
 from msalint.syntax import nodes as n
@@ -48,7 +49,8 @@ def key_of(value: Value, node: n.Node) -> str:
         return f"mod:{value.numerator.key}:{value.denominator.key}"
     if isinstance(value, Int):
         return f"true:{value.size.key}"
-    return f"node:{id(node)}"
+    # `if not module.is_training():` is told by its text, since nothing is known of its value.
+    return f"node:{id(node)}" + (f".{node.text}" if speaks_of_mode(node.text) else "")
 
 
 def comparison(state: State, sign: str, left: Value, right: Value, node: n.Node) -> Value:

@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from msalint.facts import AttentionSite, Multiplied, Scaling, Weighted
+from msalint.facts import AttentionSite, Multiplied, Projected, ScaledAfterSoftmax, Scaling, Weighted
+from msalint.ops.hiding import tell_cleared, tell_masks
 from msalint.ops.layout import is_head
 from msalint.ops.table import Invocation
 from msalint.diagnostic import Site
 from msalint.shapes.axes import Atom, Axis, Ident, axis_name
 from msalint.shapes.size import Size
 from msalint.shapes.vocabulary import BATCH, SEQ, role_of_name, says
-from msalint.state import State
+from msalint.state import State, is_axis_symbol
 from msalint.values import Factor, Normalised, Product, Tensor
 
 
@@ -62,7 +63,8 @@ def _widths(state: State, contracted: Axis, tensors: Sequence[Tensor], head_dim:
             found.append(state.relations.resolve(atom.ident.whole))
     for tensor in tensors:
         projection = tensor.traits.projection
-        if projection is not None:
+        # A head width that nothing names may well be the model width.
+        if projection is not None and not is_axis_symbol(head_dim.symbol):
             found += [w for w in (projection.width, projection.input_width) if w is not None]
     settled = []
     for width in found:
@@ -76,6 +78,18 @@ def factors_of(product: Product, scores: Tensor | None = None) -> tuple[Factor, 
     """Every factor on the two sides of a product and on its result."""
     mine = scores.traits.scale if scores is not None else ()
     return (*product.left.traits.scale, *product.right.traits.scale, *mine)
+
+
+def tell_late_scale(state: State, softmax: Normalised, factor: Factor, on: str) -> None:
+    """Tell of a factor on weights or context that looks like the scale of their scores."""
+    product = softmax.scores.traits.product
+    if product is None or factor.value is None or factor.at is None:
+        return
+    scaling = scaling_of(state, [factor], product.contracted[0], (product.left, product.right))
+    if not scaling.unknown:
+        before = bool(factors_of(product, softmax.scores))
+        state.scaled_late.add(id(softmax.at))
+        state.emit(ScaledAfterSoftmax(factor.at, factor.value, softmax, scaling, on, before))
 
 
 def same_ident(one: Ident, other: Ident) -> bool:
@@ -97,8 +111,8 @@ def _cut_of(part: Ident, whole: Ident) -> bool:
 def role_of_axis(axis: Axis, beside: Sequence[Axis]) -> tuple[str | None, bool]:
     """The role of an axis that is attended over, and whether that is known by more than a name."""
     for atom in axis:
-        origin = _origin(atom.ident)
-        if is_head(Atom(atom.size, origin)) and not atom.ident.relation == "tile":
+        origin = origin_of(atom.ident)
+        if is_head(Atom(atom.size, origin), (axis, *beside)) and not atom.ident.relation == "tile":
             return "head", True
         names = [str(atom.size), *origin.names, *atom.ident.names]
         if any(role_of_name(name) == BATCH for name in names):
@@ -110,7 +124,7 @@ def role_of_axis(axis: Axis, beside: Sequence[Axis]) -> tuple[str | None, bool]:
     return None, False
 
 
-def _origin(ident: Ident) -> Ident:
+def origin_of(ident: Ident) -> Ident:
     """The identity that a product's row or column was born from."""
     while ident.relation in {"rows", "columns"} and ident.parent is not None:
         ident = ident.parent
@@ -121,7 +135,7 @@ def _seq_first_batch(names: Sequence[str], beside: Sequence[Axis]) -> bool:
     """(L, N, E) as torch's manual writes it: N is the batch where L or S stands beside it, unattended."""
     if not any(name in {"N"} for name in names):
         return False
-    others = {name for axis in beside for atom in axis for name in (str(atom.size), *_origin(atom.ident).names)}
+    others = {name for axis in beside for atom in axis for name in (str(atom.size), *origin_of(atom.ident).names)}
     return bool(others & {"L", "S", "T"}) and not any(role_of_name(name) == BATCH for name in others)
 
 
@@ -144,9 +158,13 @@ def weigh(
     if softmax.position is not None and known:
         verdict = _covers(softmax.axis, idents)
     product = softmax.scores.traits.product
+    if product is None:
+        tell_masks(state, softmax.scores, softmax)
+    tell_cleared(state, weights, softmax, at)
     moved = weights.traits.moved
     over_keys = product is not None and _among(softmax.axis, product.columns)
     swapped = verdict is False and (over_keys or moved is not None)
+    exchanged = verdict is True and _called_queries(idents, product)
     role, strong = role_of_axis(axis, beside)
     state.emit(
         Weighted(
@@ -159,14 +177,23 @@ def weigh(
             over_name=axis_name(axis),
             weights_site=weights_site,
             values_site=values_site,
-            transposed_after=moved[0] if moved and verdict is False else None,
+            transposed_after=moved[0] if moved and (exchanged or verdict is False) else None,
             swapped=swapped,
+            exchanged=exchanged,
             renormalised=weights.traits.reweighted,
-            purpose=state.context,
+            purpose=state.purpose(),
             batch_strong=strong,
         )
     )
+    if product is not None:
+        tell_projections(state, at, product.left, product.right, values)
     _tell_site(state, softmax, weights, product)
+
+
+def tell_projections(state: State, at: Site, query: Tensor | None, key: Tensor | None, value: Tensor | None) -> None:
+    """Tell which layers made the queries, keys and values of an attention."""
+    made = [tensor.traits.projection if tensor is not None else None for tensor in (query, key, value)]
+    state.emit(Projected(at, made[0], made[1], made[2], purpose=state.purpose()))
 
 
 def _covers(normalised: Sequence[Ident], contracted: Sequence[Ident]) -> bool | None:
@@ -177,13 +204,28 @@ def _covers(normalised: Sequence[Ident], contracted: Sequence[Ident]) -> bool | 
     related = any(same_ident(a, b) for a in normalised for b in contracted)
     if related:
         return None
-    if any(ident.kind == "new" and ident.relation == "" for ident in (*normalised, *contracted)) and normalised:
+    if any(ident.kind in {"new", "regrouped"} and ident.relation == "" for ident in (*normalised, *contracted)) and normalised:
         return None
     return False
 
 
 def _among(idents: Sequence[Ident], others: Sequence[Ident]) -> bool:
     return bool(idents) and all(any(same_ident(i, other) for other in others) for i in idents)
+
+
+def _called_queries(rows: Sequence[Ident], product: Product | None) -> bool:
+    """These are the rows of a product, and the code calls them, or what they come from, queries (the columns keys)."""
+    if not rows or any(ident.relation != "rows" for ident in rows):
+        return False
+    if all(any(says(name, "query", "queries") for name in ident.names) for ident in rows):
+        return True
+    if product is None:
+        return False
+    left, right = (
+        {t.traits.name, t.traits.projection.layer if t.traits.projection else ""} for t in (product.left, product.right)
+    )
+    query = any(says(name, "q", "query", "queries") for name in left)
+    return query and any(says(name, "k", "key", "keys") for name in right)
 
 
 def _tell_site(state: State, softmax: Normalised, weights: Tensor, product: Product | None) -> None:

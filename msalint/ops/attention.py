@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from msalint.facts import AttentionSite, Scaling, SdpaCalled
-from msalint.ops.attending import role_of_axis, scaling_of
-from msalint.ops.elementwise import FAR_BELOW
+from msalint.ops.attending import role_of_axis, scaling_of, tell_projections
+from msalint.ops.hiding import FAR_BELOW
 from msalint.ops.layout import is_head
+from msalint.ops.mask_place import tell_batch_elsewhere
+from msalint.ops.mode import drops_in_eval, said_to_drop
 from msalint.ops.table import Invocation, op, text_of
 from msalint.diagnostic import Site
 from msalint.shapes.axes import Axis, Layout, axis_name
@@ -88,7 +91,7 @@ def attend(call: Invocation, signature: Signature) -> Value | None:
     for i in range(3):
         tensor = call.tensor(i, signature.names[i])
         tensors.append(state.with_trailing(tensor, 3) if tensor is not None else None)
-    query, key, value = tensors
+    query, key, value = alike(state, tensors)
     sites = [call.site(i, signature.names[i]) for i in range(3)]
     mask, mask_site = argument(call, signature, signature.mask)
     causal, causal_site = argument(call, signature, signature.causal)
@@ -111,6 +114,7 @@ def attend(call: Invocation, signature: Signature) -> Value | None:
             causal_site=causal_site,
             mask_hidden=region,
             mask_inverted=wrong_way(region),
+            mask_additive=is_additive(state, mask),
             mask_name=mask_tensor.traits.name if mask_tensor else "",
             mask_made_at=mask_tensor.traits.cells.at if mask_tensor and mask_tensor.traits.cells else None,
             scale_given=scale is not None and scale != NONE,
@@ -118,6 +122,9 @@ def attend(call: Invocation, signature: Signature) -> Value | None:
             dropout_always_on=drops_in_eval(state, rate),
             dropout_site=rate_site,
             dropout_rate=text_of(rate),
+            dropout_said_so=said_to_drop(state.purpose()),
+            module_name=state.module_name,
+            mask_parameter=isinstance(mask, Opaque) and mask.source == "parameter",
             head_axis=_head_in_place_of_seq(query, key, signature),
             layout_wrong=_head_in_place_of_seq(query, key, signature) is not None,
             layout=signature.api,
@@ -127,11 +134,35 @@ def attend(call: Invocation, signature: Signature) -> Value | None:
             query_site=sites[0],
             key_site=sites[1],
             value_site=sites[2],
-            purpose=state.context,
+            purpose=state.purpose(),
         )
     )
+    tell_projections(state, call.at, query, key, value)
     _tell_site(call, query, key, value, signature)
+    _tell_place(call, query, key, mask, mask_site, signature)
     return _context(query, value)
+
+
+def alike(state: State, tensors: Sequence[Tensor | None]) -> list[Tensor | None]:
+    """Queries, keys and values as a kernel takes them: of one rank, keys as wide as queries, as many as values."""
+    ranks = [tensor.rank for tensor in tensors if tensor is not None and tensor.rank is not None]
+    if ranks:
+        tensors = [None if tensor is None else state.bind_rank(tensor, ranks[0]) for tensor in tensors]
+    query, key, _ = tensors
+    if query is not None and key is not None and query.axes and key.axes and query.axes[-1] and key.axes[-1]:
+        state.unify(state.size_of(query.axes[-1]), state.size_of(key.axes[-1]))
+    return [None if tensor is None else state.resolve(tensor) for tensor in tensors]
+
+
+def _tell_place(
+    call: Invocation, query: Tensor | None, key: Tensor | None, mask: Value | None, site: Site | None, signature: Signature
+) -> None:
+    """What a mask lies on: (batch, heads, query, key), of which the first and the last are no other tensor's."""
+    if signature.api != "sdpa" or mask is None or site is None or query is None or key is None:
+        return
+    query, key = call.state.resolve(query), call.state.resolve(key)
+    if query.lead is None and key.lead is None and len(query.axes) == len(key.axes) > 2:
+        tell_batch_elsewhere(call.state, (*query.axes[:-1], key.axes[-2]), mask, call.at, site, signature.api)
 
 
 def _given(state: State, mask: Value | None) -> bool | None:
@@ -169,14 +200,14 @@ def _head_in_place_of_seq(query: Tensor | None, key: Tensor | None, signature: S
         if tensor is None or len(tensor.axes) < 4 or tensor.lead is not None:
             return None
         seq, head = tensor.axes[signature.seq_place], tensor.axes[head_place]
-        if not _is_heads(seq) or _is_heads(head) or not _is_place(head):
+        if not _is_heads(seq, tensor) or _is_heads(head, tensor) or not _is_place(head):
             return None
     assert query is not None
     return axis_name(query.axes[signature.seq_place])
 
 
-def _is_heads(axis: Axis) -> bool:
-    return len(axis) >= 1 and is_head(axis[0])
+def _is_heads(axis: Axis, tensor: Tensor) -> bool:
+    return len(axis) >= 1 and is_head(axis[0], tensor.axes)
 
 
 def _is_place(axis: Axis) -> bool:
@@ -219,7 +250,8 @@ def hidden_by(state: State, mask: Value | None, keep_true: bool) -> Region | Non
     additive = cells.where(lambda x: x <= FAR_BELOW)
     if additive is not None:
         return additive
-    if tensor.dtype not in {"bool", None}:
+    drawn = cells.region is not None and cells.region.side is not None
+    if tensor.dtype != "bool" and (drawn or tensor.dtype is not None):
         return None
     if {cells.inside, cells.outside} != {0.0, 1.0}:
         return None
@@ -228,32 +260,16 @@ def hidden_by(state: State, mask: Value | None, keep_true: bool) -> Region | Non
 
 def wrong_way(hidden: Region | None) -> bool:
     """What an API will hide is known to be what was to be attended."""
-    return hidden is not None and hidden.strong and hidden.meaning_or_triangle() == "keep"
-
-
-def drops_in_eval(state: State, rate: Value | None) -> bool:
-    """A rate that comes from the module (or is a number above 0), with no test of `training` on the way."""
-    if rate is None or not state.in_module:
+    if hidden is None or not hidden.strong:
         return False
-    answers = [answer for key, answer in state.decisions.asked.items() if "training" in key]
-    if any(answers):
-        return False
-    if isinstance(rate, Real):
-        constant = rate.constant
-        if constant is not None:
-            return constant > 0
-        if any("training" in symbol.key for size, _ in rate.powers for symbol in size.symbols()):
-            return False
-        return rate.coefficient is not None and rate.source == "init"
-    if isinstance(rate, Int):
-        symbol = rate.size.symbol
-        return symbol is not None and ".__init__." in symbol.key
-    return isinstance(rate, Opaque) and rate.source == "init"
+    return hidden.hides_past if hidden.side is not None else hidden.meaning == "keep"
 
 
-def is_zero(state: State, rate: Value | None) -> bool:
-    real = state.as_real(rate)
-    return real is not None and real.constant == 0
+def is_additive(state: State, mask: Value | None) -> bool:
+    """Whether a mask argument is known to be a float one, far below 0 where it hides."""
+    tensor = state.as_tensor(mask)
+    cells = tensor.traits.cells if tensor is not None else None
+    return cells is not None and cells.where(lambda x: x <= FAR_BELOW) is not None
 
 
 def layer_rate(layer: Layer) -> Value:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from msalint.facts import SizesDisagree, shape_of
@@ -13,7 +13,7 @@ from msalint.ops.attending import (
     tell_product,
     weigh,
 )
-from msalint.ops.axes import new_axis, vague
+from msalint.ops.axes import distinct, new_axis, vague
 from msalint.ops.elementwise import broadcast
 from msalint.ops.layout import is_head, tensors_of
 from msalint.ops.table import Invocation, op
@@ -48,9 +48,18 @@ def mm(call: Invocation) -> Value | None:
 
 @op("baddbmm addmm addbmm baddbmm_", on="torch method")
 def baddbmm(call: Invocation) -> Value | None:
-    left, right = call.tensor(1, "batch1"), call.tensor(2, "batch2")
+    """`beta * input + alpha * (left @ right)`; addbmm sums the products over the batch."""
+    first, second = ("mat1", "mat2") if call.name == "addmm" else ("batch1", "batch2")
+    left, right = call.tensor(1, first), call.tensor(2, second)
     if left is None or right is None:
         return None
+    rank = 2 if call.name == "addmm" else 3
+    left, right = call.state.bind_rank(left, rank), call.state.bind_rank(right, rank)
+    if call.name == "addbmm":
+        if left.rank != rank or right.rank != rank:
+            return None
+        axes = (left.axes[1], right.axes[2])
+        return Tensor(None, axes, Layout.dense(axes), left.dtype)
     result = multiply(call.state, left, right, call.at, (call.site(1) or call.at, call.site(2) or call.at))
     alpha = call.kwargs.get("alpha")
     if result is not None and alpha is not None:
@@ -66,15 +75,17 @@ def multiply(state: State, left: Tensor, right: Tensor, at: Site, sites: tuple[S
     left, right = state.with_trailing(left, 2), state.with_trailing(right, 2)
     if min(len(left.axes), len(right.axes)) < 2:
         return None
-    inner, outer = left.axes[-1], right.axes[-2]
-    swapped = _needs_transpose(state, left, right)
-    if not swapped and state.unify(state.size_of(inner), state.size_of(outer)) is False:
+    inner, outer, free = left.axes[-1], right.axes[-2], right.axes[-1]
+    meant = _meant_transposed(state, left, right)
+    swapped = meant is not None
+    if meant is not None:
+        free = meant
+    elif state.unify(state.size_of(inner), state.size_of(outer)) is False:
         _tell_clash(state, left, right, at)
-        swapped = True
     features = _over_features(left, right, inner, outer)
-    rows, columns, row_ids, column_ids = result_identities(left.axes[-2], right.axes[-1], None, features)
-    lead_axes, lead = _leading(state, left, right, at)
-    axes = (*lead_axes, rows, columns)
+    rows, columns, row_ids, column_ids = result_identities(left.axes[-2], free, None, features)
+    lead_axes, lead = (left.axes[:-2], left.lead) if swapped else _leading(state, left, right, at)
+    axes = distinct((*lead_axes, rows, columns))
     _tell_weights(state, left, right, at, sites, lead_axes)
     product = Product(left, right, (inner, outer), row_ids, column_ids, at) if features else None
     if product is not None and (swapped or is_attention(product)):
@@ -87,8 +98,12 @@ def _with_vector(state: State, left: Tensor, right: Tensor) -> Tensor | None:
     main = left if right.rank == 1 else right
     if main.rank == 1:
         return Tensor(None, (), Layout(()))
-    main = state.with_trailing(main, 1)
-    return Tensor(main.lead, main.axes[:-1], Layout.dense(main.axes[:-1], main.lead))
+    number = 1 if main is left else 2
+    main = state.with_trailing(main, number)
+    if len(main.axes) < number:
+        return None
+    axes = main.axes[:-1] if main is left else (*main.axes[:-2], main.axes[-1])
+    return Tensor(main.lead, axes, Layout.dense(axes, main.lead))
 
 
 def _leading(state: State, left: Tensor, right: Tensor, at: Site) -> tuple[tuple[Axis, ...], object]:
@@ -100,6 +115,9 @@ def _leading(state: State, left: Tensor, right: Tensor, at: Site) -> tuple[tuple
     if a.lead is b.lead:
         longer = a if len(a.axes) >= len(b.axes) else b
         return longer.axes, a.lead
+    for one, other in ((a, b), (b, a)):
+        if one.lead is None and not one.axes:
+            return other.axes, other.lead
     if a.lead is None and a.traits.projection is not None:
         return a.axes, None
     if b.lead is None and not a.axes:
@@ -116,22 +134,33 @@ def _over_features(left: Tensor, right: Tensor, inner: Axis, outer: Axis) -> boo
     return True
 
 
-def _needs_transpose(state: State, left: Tensor, right: Tensor) -> bool:
-    """`q @ k`: the left's features meet the right's positions, while the right's features have just their size."""
-    inner, outer, last = left.axes[-1], right.axes[-2], right.axes[-1]
-    if left.traits.softmax is not None or right.traits.softmax is not None:
-        return False
-    if left.traits.parameter or right.traits.parameter or not (inner and outer and last):
-        return False
-    if {atom.ident.kind for atom in inner} != {"feature"} or {atom.ident.kind for atom in last} != {"feature"}:
-        return False
-    if {atom.ident.kind for atom in outer} != {"place"}:
-        return False
-    if left.traits.projection is None or right.traits.projection is None:
-        return False
-    same = state.relations.compare(state.size_of(inner), state.size_of(last)).certainly
-    met = state.relations.compare(state.size_of(inner), state.size_of(outer)).certainly
-    return same and not met
+def _meant_transposed(state: State, left: Tensor, right: Tensor) -> Axis | None:
+    """`q @ k`, `q @ k.T`: the left's features meet positions or heads, while the right has its features elsewhere.
+
+    The axis of the right that was meant to be the columns; None where nothing tells that another axis was meant.
+    """
+    inner, outer = left.axes[-1], right.axes[-2]
+    for side in (left.traits, right.traits):
+        if side.softmax is not None or side.parameter or side.projection is None:
+            return None
+    if not _head_width(inner) or not outer or any(_head_width((atom,)) for atom in outer):
+        return None
+    if any(atom.ident.kind not in {"place", "feature"} for atom in outer):
+        return None
+    size = state.size_of(inner)
+    if state.relations.compare(size, state.size_of(outer)).certainly:
+        return None
+    fitting = [a for a in right.axes if _head_width(a) and state.relations.compare(size, state.size_of(a)).certainly]
+    if len(fitting) != 1:
+        return None
+    batch = {atom.ident for axis in left.axes[:-2] for atom in axis}
+    free = [a for a in right.axes if a and all(i.kind == "place" and i not in batch for i in _idents([a]))]
+    return free[-1] if free else outer
+
+
+def _head_width(axis: Axis) -> bool:
+    """The features of one head, or of all heads before they are split."""
+    return bool(axis) and all(atom.ident.kind == "feature" and not is_head(atom) for atom in axis)
 
 
 def _tell_clash(state: State, left: Tensor, right: Tensor, at: Site) -> None:
@@ -147,7 +176,8 @@ def _between_heads(product: Product, rows: Axis, columns: Axis) -> str | None:
     left, right = rows[0].ident.parent, columns[0].ident.parent
     if left is None or right is None:
         return None
-    if is_head(Atom(rows[0].size, left)) and is_head(Atom(columns[0].size, right)):
+    beside = (product.left.axes, product.right.axes)
+    if is_head(Atom(rows[0].size, left), beside[0]) and is_head(Atom(columns[0].size, right), beside[1]):
         return axis_name(rows)
     return None
 
@@ -165,7 +195,7 @@ def _tell_weights(
 def _product_traits(left: Tensor, right: Tensor, product: Product | None, at: Site) -> Traits:
     a, b = left.traits, right.traits
     if a.softmax is not None or b.softmax is not None:
-        return Traits(attended=True)
+        return Traits(attended=True, context_of=a.softmax or b.softmax)
     if b.parameter and not a.parameter:
         width = right.axes[-1][0].size if len(right.axes[-1]) == 1 else None
         source = a.name or (a.projection.source if a.projection else "")
@@ -356,8 +386,20 @@ def _pairwise(
     beside = [axes[letter] for letter in shared]
     _weigh_letters(state, at, sites, tensors, placed, contracted, beside)
     traits = _product_traits_of(tensors, product, at, kept, axes)
-    result = tuple(axes[letter] for letter in kept)
-    return Tensor(None, result, None, tensors[0].dtype, replace(traits, implementation_layout=True))
+    result = distinct([axes[letter] for letter in kept])
+    memory = _memory_order(row_letters, column_letters, shared, kept) if contracted else []
+    layout = Layout.dense(axes[letter] for letter in memory) if memory else None
+    return Tensor(None, result, layout, tensors[0].dtype, replace(traits, implementation_layout=True, moved=None))
+
+
+def _memory_order(left: list[str], right: list[str], shared: list[str], kept: list[str]) -> list[str]:
+    """The letters as torch's einsum leaves them in memory today: those of both, the left's, the right's.
+
+    The two free groups change places where the output names them just so. None of this is documented.
+    """
+    left, right, shared = ([c for c in kept if c in group] for group in (left, right, shared))
+    free = [c for c in kept if c not in shared]
+    return [*shared, *right, *left] if free == [*right, *left] else [*shared, *left, *right]
 
 
 def _expanded_output(output: Sequence[str], left: dict[str, Axis], right: dict[str, Axis]) -> list[str]:
@@ -384,7 +426,7 @@ def _restored_axis(axis: Axis) -> Axis:
     )
 
 
-def _idents(axes) -> tuple[Ident, ...]:  # type: ignore[no-untyped-def]
+def _idents(axes: Iterable[Axis]) -> tuple[Ident, ...]:
     return tuple(atom.ident for axis in axes for atom in axis)
 
 
@@ -419,20 +461,71 @@ def _product_traits_of(
         other = tensors[0] if parameters[0] is tensors[1] else tensors[1]
         source = other.traits.name or _lead_name(other)
         return Traits(projection=Projection(parameters[0].traits.name, source, None, at), scale=other.traits.scale)
-    if any(t.traits.softmax is not None for t in tensors):
-        return Traits(attended=True)
+    weights = [t.traits.softmax for t in tensors if t.traits.softmax is not None]
+    if weights:
+        return Traits(attended=True, context_of=weights[0])
     return Traits(product=product, unit=all(t.traits.unit for t in tensors))
 
 
-@op("tensordot inner outer kron", on="torch")
-def other_product(call: Invocation) -> Value | None:
-    if call.name == "outer":
-        left, right = call.tensor(0), call.tensor(1)
-        if left is not None and right is not None:
-            a, b = call.state.bind_rank(left, 1), call.state.bind_rank(right, 1)
-            if a.rank == 1 and b.rank == 1:
-                axes = (a.axes[0], b.axes[0])
-                return Tensor(None, axes, Layout.dense(axes), left.dtype)
+@op("outer ger", on="torch method")
+def outer(call: Invocation) -> Value | None:
+    left, right = call.tensor(0), call.tensor(1, "vec2")
+    if left is None or right is None:
+        return None
+    a, b = call.state.bind_rank(left, 1), call.state.bind_rank(right, 1)
+    if a.rank != 1 or b.rank != 1:
+        return None
+    axes = (a.axes[0], b.axes[0])
+    return Tensor(None, axes, Layout.dense(axes), left.dtype)
+
+
+@op("inner", on="torch method")
+def inner(call: Invocation) -> Value | None:
+    """The last axes contracted, all others kept: `q @ k.T` of two matrices."""
+    left, right = call.tensor(0), call.tensor(1, "other")
+    if left is None or right is None or not left.rank or not right.rank:
+        return None
+    return _over_places(call, left, right, [left.rank - 1], [right.rank - 1])
+
+
+@op("tensordot", on="torch")
+def tensordot(call: Invocation) -> Value | None:
+    """`dims` axes contracted: the last of the left with the first of the right, or two lists of them."""
+    left, right = call.tensor(0, "a"), call.tensor(1, "b")
+    dims = call.get(2, "dims")
+    if left is None or right is None or left.rank is None or right.rank is None:
+        return None
+    number = 2 if dims is None else call.state.as_int(dims)
+    if number is not None:
+        if not 0 <= number <= min(left.rank, right.rank):
+            return None
+        return _over_places(call, left, right, list(range(left.rank - number, left.rank)), list(range(number)))
+    if not isinstance(dims, Items) or len(dims.items) != 2:
+        return None
+    places = []
+    for side, tensor in zip(dims.items, (left, right)):
+        listed = side.items if isinstance(side, Items) else (side,)
+        known = [call.state.as_int(item) for item in listed]
+        rank = len(tensor.axes)
+        if any(k is None or not -rank <= k < rank for k in known):
+            return None
+        places.append([k % rank for k in known if k is not None])
+    return _over_places(call, left, right, *places) if len(places[0]) == len(places[1]) else None
+
+
+def _over_places(call: Invocation, left: Tensor, right: Tensor, mine: list[int], theirs: list[int]) -> Tensor | None:
+    """The product of two tensors over axes given by place, as an einsum of made-up letters."""
+    first = [f"l{i}" for i in range(len(left.axes))]
+    second = [f"r{i}" for i in range(len(right.axes))]
+    for a, b in zip(mine, theirs):
+        second[b] = first[a]
+    kept = [x for i, x in enumerate(first) if i not in mine] + [x for i, x in enumerate(second) if i not in theirs]
+    sites = [call.at, *call.sites[:2]]
+    return lettered_product(replace(call, sites=sites), [first, second], kept, [left, right])
+
+
+@op("kron", on="torch")
+def kron(call: Invocation) -> Value | None:
     return None
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from msalint.diagnostic import Site
 from msalint.ops.axes import new_axis
 from msalint.ops.table import Invocation, op
 from msalint.shapes.axes import Axis, Ident, Layout, ShapeVar, fresh
 from msalint.shapes.size import Size
+from msalint.shapes.vocabulary import says
 from msalint.state import dense
-from msalint.values import Cells, Const, Int, Items, Many, Opaque, Real, Tensor, Traits, Value
+from msalint.values import Cells, Const, Int, Items, Many, Opaque, Real, Region, Tensor, Traits, Value
 
 _FILLS = {"zeros": 0.0, "ones": 1.0, "new_zeros": 0.0, "new_ones": 1.0, "zeros_like": 0.0, "ones_like": 1.0}
 
@@ -20,6 +22,9 @@ def made(call: Invocation, start: int, keyword: str = "size", cells: Cells | Non
     from msalint.ops.layout import target_of
 
     target = target_of(call, start, keyword)
+    only = call.args[start] if len(call.args) == start + 1 else None
+    if isinstance(only, Opaque) and says(only.name, "shape", "shapes", "sizes", "dims"):
+        target = None
     if target is None or any(size is None for size in target[1]):
         var = ShapeVar()
         return Tensor(var, (), Layout((var,)), call.dtype(), Traits(cells=cells))
@@ -36,6 +41,7 @@ def _sized(size: Size) -> Axis:
 
 
 @op("zeros ones empty rand randn", on="torch")
+@op("", on="numpy.zeros numpy.ones numpy.empty")
 @op("new_zeros new_ones new_empty", on="method")
 def of_size(call: Invocation) -> Value | None:
     start = 1 if call.name.startswith("new_") else 0
@@ -94,10 +100,15 @@ def arange(call: Invocation) -> Value | None:
         length = stop - start
         if step != 1:
             division = length.exact_quotient(Size.of(step)) if step > 1 else None
-            length = division if division is not None else (length // Size.of(step) if step > 1 else None)
+            length = division if division is not None else ((length + (step - 1)) // Size.of(step) if step > 1 else None)
+    reals = any(isinstance(value, Real) for value in (*given, *call.kwargs.values()))
+    if reals or call.name == "range":
+        length = None if reals or length is None else length + 1
+        return dense((new_axis(length, "place"),), None, call.dtype())
+    if length is not None and length.constant is not None and length.constant < 0:
+        length = None
     axis = new_axis(length, "place")
-    ramp = step == 1 and start_size is not None and start_size.constant == 0
-    return dense((axis,), None, call.dtype("int"), ramp=ramp)
+    return dense((axis,), None, call.dtype("int"), ramp=step == 1, ramp_from=start_size if step == 1 else None)
 
 
 @op("linspace logspace hann_window randperm", on="torch")
@@ -110,7 +121,8 @@ def ramp_like(call: Invocation) -> Value | None:
 def eye(call: Invocation) -> Value | None:
     rows = call.state.as_size(call.get(0, "n"))
     columns = call.state.as_size(call.get(1, "m")) or rows
-    return dense((new_axis(rows), new_axis(columns)), None, call.dtype())
+    region = Region(frozenset({"diagonal"}), fed=frozenset({"inside", "outside"}), made_at=call.at)
+    return dense((new_axis(rows), new_axis(columns)), None, call.dtype(), cells=Cells(1.0, 0.0, region, call.at))
 
 
 @op("tensor as_tensor FloatTensor LongTensor scalar_tensor BoolTensor HalfTensor", on="torch")
@@ -120,19 +132,32 @@ def tensor(call: Invocation) -> Value | None:
     value = call.get(start, "data")
     if isinstance(value, Tensor):
         return value
-    if call.name in {"FloatTensor", "LongTensor"} and len(call.args) >= 1 and isinstance(value, Int):
+    if call.name.endswith("Tensor") and len(call.args) >= 1 and isinstance(value, Int):
         return made(call, 0)
     if isinstance(value, Items):
-        if len(value.items) == 1:
+        if len(value.items) == 1 and not isinstance(value.items[0], (Items, Many, Tensor)):
             inner = call.state.as_real(value.items[0])
             return dense(((),), None, call.dtype(), number=inner, cells=_constant_cells(inner))
-        return dense((new_axis(Size.of(len(value.items))),), None, call.dtype())
+        sizes = _nested_sizes(value)
+        return dense([new_axis(Size.of(size)) for size in sizes], None, call.dtype()) if sizes is not None else None
     if isinstance(value, Many):
-        return dense((new_axis(value.length),), None, call.dtype())
+        return dense((new_axis(value.length),), None, call.dtype()) if isinstance(value.element, (Int, Real)) else None
     real = call.state.as_real(value)
     if real is None or (isinstance(value, Opaque) and not value.key):
         return None
     return dense((), None, call.dtype(), number=real, cells=_constant_cells(real))
+
+
+def _nested_sizes(value: Value) -> list[int] | None:
+    """The sizes of lists of lists of numbers; None where they can't be told."""
+    if isinstance(value, (Int, Real)) or (isinstance(value, Const) and isinstance(value.value, bool)):
+        return []
+    if not isinstance(value, Items):
+        return None
+    inner = [_nested_sizes(item) for item in value.items]
+    if not inner or any(sizes is None or sizes != inner[0] for sizes in inner):
+        return [0] if not inner else None
+    return [len(inner), *(inner[0] or [])]
 
 
 def _constant_cells(real: Real | None) -> Cells | None:
@@ -166,11 +191,23 @@ def meshgrid(call: Invocation) -> Value | None:
     if tensors is None or any(t.rank != 1 for t in tensors):
         return None
     axes = tuple(t.axes[0] for t in tensors)
-    return Items(tuple(dense(axes, None, t.dtype) for t in tensors))
+    if call.kwargs.get("indexing") != Const("ij"):
+        order = Layout.dense(axes[1::-1] + axes[2:]) if len(axes) > 1 else Layout.dense(axes)
+        return Items(tuple(Tensor(None, (*axes[1::-1], *axes[2:]), _alone(order, t), t.dtype) for t in tensors))
+    return Items(tuple(Tensor(None, axes, _alone(Layout.dense(axes), t), t.dtype) for t in tensors))
+
+
+def _alone(order: Layout, tensor: Tensor) -> Layout:
+    """A tensor of one axis expanded along all others: only its own takes memory."""
+    own = {atom.ident for axis in tensor.axes for atom in axis}
+    return Layout(tuple(item for item in order.order if item in own))
 
 
 @op("bernoulli multinomial normal randint poisson", on="torch")
 def random_values(call: Invocation) -> Value | None:
+    if call.name in {"bernoulli", "poisson"}:
+        tensor = call.tensor()
+        return None if tensor is None else Tensor(tensor.lead, tensor.axes, None, tensor.dtype)
     if call.name == "randint":
         places = [i for i, value in enumerate(call.args) if isinstance(value, Items)]
         if places:
@@ -206,11 +243,9 @@ def parameter_like(axes: tuple[Axis, ...], dtype: str | None = None) -> Tensor:
     return dense(axes, None, dtype, parameter=True)
 
 
-def generated_causal(size: Size | None, at: object) -> Tensor:
+def generated_causal(size: Size | None, at: Site) -> Tensor:
     """What nn.Transformer.generate_square_subsequent_mask makes: -inf above the diagonal, 0 elsewhere."""
-    from msalint.values import Region
-
-    region = Region(frozenset({"causal"}), None, "upper", 1)
+    region = Region(frozenset({"causal"}), None, "upper", 1, made_at=at)
     axes = (new_axis(size, "place"), new_axis(size, "place"))
     return dense(axes, None, None, cells=Cells(-math.inf, 0.0, region, at))
 

@@ -17,7 +17,7 @@ from msalint.state import State, axis_symbol
 from msalint.values import Const, Items, Tensor, Value
 
 
-@op("", on="einops.rearrange einops.layers.torch.Rearrange")
+@op("", on="einops.rearrange")
 def rearrange(call: Invocation) -> Value | None:
     return by_pattern(call, "rearrange")
 
@@ -27,7 +27,7 @@ def repeat(call: Invocation) -> Value | None:
     return by_pattern(call, "repeat")
 
 
-@op("", on="einops.reduce einops.layers.torch.Reduce")
+@op("", on="einops.reduce")
 def reduce(call: Invocation) -> Value | None:
     return by_pattern(call, "reduce")
 
@@ -117,8 +117,7 @@ def _take_apart(
     axis = tensor.axes[place]
     if len(atoms) == 1 and isinstance(atoms[0], str):
         named[atoms[0]] = axis
-        for atom in axis:
-            _name(state, atom, atoms[0])
+        _name(state, axis, atoms[0])
         given = sizes.get(atoms[0])
         if given is not None and axis:
             state.unify(state.size_of(axis), given)
@@ -137,13 +136,16 @@ def _take_apart(
     for item, part in zip(atoms, outcome.axes):
         if isinstance(item, str):
             named[item] = part
-            for atom in part:
-                _name(state, atom, item)
+            _name(state, part, item)
     axes = (*tensor.axes[:place], tuple(a for part in outcome.axes for a in part), *tensor.axes[place + 1 :])
     return replace(tensor, axes=axes, layout=layout)
 
 
-def _name(state: State, atom: Atom, name: str) -> None:
+def _name(state: State, axis: Axis, name: str) -> None:
+    """A name is learned of an axis of one atom: what (batch frames) is called is neither's name."""
+    if len(axis) != 1:
+        return
+    atom = axis[0]
     atom.ident.learn(name)
     symbol = atom.size.symbol
     if symbol is not None and symbol.key.startswith("axis:") and ("[" in symbol.name or symbol.name == "?"):

@@ -7,12 +7,14 @@ import operator
 from collections.abc import Callable
 from dataclasses import replace
 
-from msalint.facts import MaskedAfterSoftmax, ScaledAfterSoftmax, SizesDisagree, ZeroTimesInfinity
-from msalint.ops.axes import elementwise_layout, forget_content
+from msalint.facts import SizesDisagree, ZeroTimesInfinity
+from msalint.ops.attending import tell_late_scale
+from msalint.ops.axes import copied_layout, distinct, elementwise_layout, forget_content, joint_layout, new_axis, vague
+from msalint.ops.hiding import FAR_BELOW
 from msalint.ops.scalars import arithmetic
 from msalint.ops.table import Invocation, op
 from msalint.diagnostic import Site
-from msalint.shapes.axes import Axis, axis_name
+from msalint.shapes.axes import Axis, Layout, axis_name
 from msalint.shapes.vocabulary import says
 from msalint.state import State
 from msalint.values import (
@@ -47,8 +49,6 @@ _COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-FAR_BELOW = -50.0
-"""A mask value at or below this hides a key, as opposed to a bias."""
 
 
 def broadcast(state: State, left: Tensor, right: Tensor, at: Site, what: str) -> tuple[tuple[Axis, ...], bool]:
@@ -56,10 +56,11 @@ def broadcast(state: State, left: Tensor, right: Tensor, at: Site, what: str) ->
     rank = max(len(left.axes), len(right.axes))
     axes: list[Axis] = []
     left_full = len(left.axes) == rank
+    masks = left.traits.cells is not None and right.traits.cells is not None
     for i in range(-rank, 0):
         a = left.axes[i] if -i <= len(left.axes) else ()
         b = right.axes[i] if -i <= len(right.axes) else ()
-        axes.append(a or b)
+        axes.append(b if a and masks and _better_known(b, a) else a or b)
         left_full = left_full and (bool(a) or not b)
         if a and b:
             x, y = state.size_of(a).constant, state.size_of(b).constant
@@ -69,10 +70,16 @@ def broadcast(state: State, left: Tensor, right: Tensor, at: Site, what: str) ->
     return tuple(axes), left_full
 
 
+def _better_known(one: Axis, other: Axis) -> bool:
+    """Of two masks that are combined one is made of an input, the other of numbers: the first tells whose axis it is."""
+    return len(one) == len(other) == 1 and one[0].ident.kind != "new" and other[0].ident.kind == "new"
+
+
 def binary(
     state: State, sign: str, left: Value, right: Value, at: Site, left_site: Site, right_site: Site
 ) -> Value | None:
     """`left sign right`, for numbers, tensors, or one of each; None if nothing is known of it."""
+    left, right = _as_mask(state, left), _as_mask(state, right)
     tensors = isinstance(left, Tensor) or isinstance(right, Tensor)
     if not tensors:
         return arithmetic(state, sign, left, right) if sign in _ARITHMETIC else None
@@ -81,14 +88,29 @@ def binary(
     if a is not None and b is not None:
         return _of_tensors(state, sign, a, b, at, left_site, right_site)
     if a is not None:
-        return _with_number(state, sign, a, right, at, left_site, flipped=False)
+        return _with_number(state, sign, _spread(a, right), right, at, left_site, flipped=False)
     if b is not None:
-        return _with_number(state, sign, b, left, at, right_site, flipped=True)
+        return _with_number(state, sign, _spread(b, left), left, at, right_site, flipped=True)
     number = arithmetic(state, sign, left, right) if sign in _ARITHMETIC else None
     holder = left if isinstance(left, Tensor) else right
     if isinstance(number, (Int, Real)) and isinstance(holder, Tensor):
         return holder.with_traits(number=state.as_real(number), cells=None)
     return number
+
+
+def _spread(tensor: Tensor, other: Value) -> Tensor:
+    """Beside something unknown, the shape of a tensor that was made to be broadcast is not the result's."""
+    unknown = isinstance(other, Opaque) and not other.key and not other.hint
+    return vague(tensor) if unknown and is_made_to_broadcast(tensor) else tensor
+
+
+def _as_mask(state: State, value: Value) -> Value:
+    """A value known by name that is a tensor for sure, or a mask: `1 - attention_mask`."""
+    if not isinstance(value, Opaque) or not value.key or value.hint in {"int", "float", "bool", "str"}:
+        return value
+    used = value.key in state.tensors and value.source != "init"
+    known = value.hint == "tensor" or used or says(value.name, "mask")
+    return (state.as_tensor(value) or value) if known else value
 
 
 def _is_number(state: State, value: Value) -> bool:
@@ -107,6 +129,14 @@ def _tensor_like(value: Opaque) -> bool:
     )
 
 
+def is_made_to_broadcast(tensor: Tensor) -> bool:
+    """A weight, a bias, a mask, positions: what stands beside it may well have more axes."""
+    traits = tensor.traits
+    if traits.product is not None or traits.softmax is not None or traits.projection is not None or traits.attended:
+        return False
+    return traits.parameter or traits.buffer or traits.ramp or traits.cells is not None or () in tensor.axes
+
+
 # --- a tensor and a number ---------------------------------------------------------------------------------------
 
 
@@ -115,7 +145,7 @@ def _with_number(
 ) -> Value:
     real = state.as_real(other)
     constant = real.constant if real is not None else None
-    traits = replace(tensor.traits, ramp=False)
+    traits = _counting_on(state, sign, tensor.traits, other, flipped)
     cells = traits.cells
     if cells is not None:
         function = _ARITHMETIC.get(sign)
@@ -130,12 +160,27 @@ def _with_number(
     if sign in {"-"} and flipped:
         traits = replace(traits, scale=traits.scale)
     traits = replace(traits, cells=cells, number=number)
+    if isinstance(other, Opaque) and other.hint not in {"int", "float", "bool"} and is_made_to_broadcast(tensor):
+        tensor = vague(tensor)
     dtype = tensor.dtype
     if dtype in {"bool", "int"} and (sign == "/" or isinstance(other, Real)):
         dtype = None
     if dtype == "bool" and sign != "/":
         dtype = "int" if isinstance(other, Int) else dtype
     return replace(tensor, layout=elementwise_layout(tensor), traits=traits, dtype=dtype)
+
+
+def _counting_on(state: State, sign: str, traits: Traits, other: Value, flipped: bool) -> Traits:
+    """A count that begins later: `torch.arange(n) + past`. Anything else done to positions makes them none."""
+    if not traits.ramp and not traits.distance:
+        return traits
+    shift = state.as_size(other)
+    if not traits.ramp or sign not in {"+", "-"} or (sign == "-" and flipped):
+        return replace(traits, ramp=False, ramp_from=None, distance="")
+    if shift is None or traits.ramp_from is None:
+        return replace(traits, ramp_from=None)
+    start = traits.ramp_from + shift if sign == "+" else traits.ramp_from - shift
+    return replace(traits, ramp_from=start)
 
 
 def _map_cells(
@@ -169,7 +214,7 @@ def _tell_nan(state: State, before: Cells, after: Cells, factor: float, at: Site
             where = "on and below the diagonal" if (region.offset or 0) >= 0 else "below the diagonal"
         elif region.side == "upper":
             where = "on and above the diagonal" if (region.offset or 0) <= 0 else "above the diagonal"
-        state.emit(ZeroTimesInfinity(at, mended="", made_at=before.at, zeros=where))
+        state.emit(ZeroTimesInfinity(at, made_at=before.at, zeros=where))
 
 
 def _scaled(state: State, traits: Traits, sign: str, real: Real | None, at: Site, flipped: bool) -> Traits:
@@ -180,9 +225,10 @@ def _scaled(state: State, traits: Traits, sign: str, real: Real | None, at: Site
         factor = real.inverse() if not flipped else None
     if real is not None and real.coefficient is None:
         factor = None
+    late = traits.softmax or traits.context_of
+    if late is not None and factor is not None and factor.powers:
+        tell_late_scale(state, late, Factor(factor, at), "weights" if traits.softmax is not None else "context")
     if traits.softmax is not None:
-        if factor is not None and factor.powers and not traits.attended:
-            state.emit(ScaledAfterSoftmax(at, factor, traits.softmax))
         return replace(traits, reweighted=True)
     return replace(traits, scale=(*traits.scale, Factor(factor, at, real.at if real is not None else None)))
 
@@ -193,27 +239,41 @@ def _scaled(state: State, traits: Traits, sign: str, real: Real | None, at: Site
 def _of_tensors(
     state: State, sign: str, left: Tensor, right: Tensor, at: Site, left_site: Site, right_site: Site
 ) -> Tensor:
+    total = right.traits.total
+    if sign == "/" and total is not None and total.exponent is left.traits.exponent:
+        from msalint.ops.softmax import divided_by_sum
+
+        return divided_by_sum(state, left, total, at, left_site)
     main, other = (left, right) if _weight(left) >= _weight(right) else (right, left)
     other_site = right_site if other is right else left_site
     if left.lead is not None or right.lead is not None:
         shape = main if main.lead is None or len(main.axes) >= len(other.axes) else other
-        lead, axes, layout = shape.lead, shape.axes, elementwise_layout(shape) if shape is left else None
+        beside = other if shape is main else main
+        if shape.lead is None and beside.lead is not None and is_made_to_broadcast(shape):
+            shape = beside
+        lead, axes = shape.lead, _widened(shape, other if shape is main else main)
+        layout = elementwise_layout(shape) if shape is left and axes == shape.axes else None
     else:
-        axes, left_full = broadcast(state, left, right, at, sign)
-        lead = None
-        if left_full:
-            layout = elementwise_layout(left)
-        elif len(right.axes) == len(axes) and all(b or not a for a, b in zip(axes, right.axes)):
-            plain = len([axis for axis in left.axes if axis]) <= 1
-            layout = elementwise_layout(right) if plain else None
-        else:
-            layout = None
-        if len(left.axes) and left_full and layout is not None and axes != left.axes:
-            layout = None
-    traits = _joint_traits(state, sign, main, other, at, other_site)
+        axes, _ = broadcast(state, left, right, at, sign)
+        axes = distinct(axes)
+        lead, layout = None, joint_layout(axes, [left, right])
+    traits = _joint_traits(state, sign, main, other, at, other_site, left, right)
     moved = main.traits.moved if layout is not None else None
     dtype = main.dtype if main.dtype == other.dtype or other.dtype in {"bool", "int", None} else other.dtype
     return Tensor(lead, axes, layout, dtype, replace(traits, moved=moved))
+
+
+def _widened(shape: Tensor, beside: Tensor) -> tuple[Axis, ...]:
+    """The axes of an open shape after broadcasting: one of size 1 takes the size of what stands beside it."""
+    axes = list(shape.axes)
+    for i in range(-len(axes), 0):
+        if axes[i]:
+            continue
+        if -i <= len(beside.axes):
+            axes[i] = beside.axes[i]
+        elif beside.lead is not None:
+            axes[i] = new_axis(None)
+    return tuple(axes)
 
 
 def _weight(tensor: Tensor) -> int:
@@ -228,10 +288,14 @@ def _weight(tensor: Tensor) -> int:
     )
 
 
-def _joint_traits(state: State, sign: str, main: Tensor, other: Tensor, at: Site, other_site: Site) -> Traits:
+def _joint_traits(
+    state: State, sign: str, main: Tensor, other: Tensor, at: Site, other_site: Site, left: Tensor, right: Tensor
+) -> Traits:
     a, b = main.traits, other.traits
     if a.cells is not None and b.cells is not None:
         return replace(Traits(), name=a.name or b.name, cells=_joint_cells(state, sign, a.cells, b.cells, at))
+    if sign in {"+", "-"} and a.ramp and b.ramp:
+        return replace(Traits(), distance=_distance(left, right) if sign == "-" else "")
     if sign in {"+", "-"}:
         return _sum_traits(main, other, at, sign)
     if sign in {"*", "/"}:
@@ -257,33 +321,44 @@ def _joint_cells(state: State, sign: str, a: Cells, b: Cells, at: Site) -> Cells
         return None
     zero_one = {a.inside, a.outside} == {b.inside, b.outside} == {0.0, 1.0}
     if sign == "*" and zero_one:
-        return _combined(a, b)
+        return _combined(a, b, union=False)
     hides = [cells.where(lambda x: x <= FAR_BELOW) for cells in (a, b)]
     if sign == "+" and hides[0] is not None and hides[1] is not None:
         lowest = min(v for v in (a.inside, a.outside) if v is not None)
-        return Cells(lowest, 0.0, hides[0].joined(hides[1]), at)
+        return Cells(lowest, 0.0, hides[0].joined(hides[1], union=True), at)
     return None
 
 
-def _combined(a: Cells, b: Cells) -> Cells | None:
-    """Two 0/1 masks multiplied or combined by a logical operator."""
-    first, second = a.where(bool), b.where(bool)
-    if first is None or second is None:
+def _combined(a: Cells | None, b: Cells | None, union: bool) -> Cells | None:
+    """Two 0/1 masks combined by `|` (a union) or by `&` or a product.
+
+    What hides, or of what is kept, only more (or less) is left when a mask that is not known joins in.
+    """
+    first, second = (cells.where(bool) if cells is not None else None for cells in (a, b))
+    if first is not None and second is not None:
+        return Cells(1.0, 0.0, first.joined(second, union), a.at or b.at if a and b else None)
+    known = first or second
+    if known is None or known.meaning_or_triangle() != ("hide" if union else "keep"):
         return None
-    return Cells(1.0, 0.0, first.joined(second), a.at or b.at)
+    other = Region(frozenset({"other"}), known.meaning_or_triangle(), strong=known.strong)
+    at = (a.at if a is not None else None) if known is first else (b.at if b is not None else None)
+    return Cells(1.0, 0.0, known.joined(other, union), at)
 
 
 def _sum_traits(main: Tensor, other: Tensor, at: Site, sign: str) -> Traits:
     a, b = main.traits, other.traits
-    if a.product is not None or (a.masks and a.softmax is None):
-        hidden = b.cells.where(lambda x: x <= FAR_BELOW) if b.cells and sign == "+" else None
+    hidden = b.cells.where(lambda x: x <= FAR_BELOW) if b.cells and sign == "+" else None
+    if a.product is not None or (a.softmax is None and (a.masks or hidden is not None)):
         looks_like_mask = hidden is not None or says(b.name, "mask")
         if looks_like_mask and sign == "+":
-            fill = min((v for v in (b.cells.inside, b.cells.outside) if v is not None), default=None) if b.cells and hidden else None
+            fill = _lowest(b.cells) if b.cells and hidden else None
             return replace(a, masks=(*a.masks, MaskUse(at, "added", hidden, fill, other)))
+        if b.product is not None:
+            a = replace(a, masks=tuple(use for use in a.masks if use in b.masks))
         if b.product is not None and len(b.scale) != len(a.scale):
             return replace(a, scale=(*a.scale, Factor(None, at)))
-        return a
+        shifted = sign == "-" and bool(other.axes) and not other.axes[-1]  # less the row's maximum: the same softmax
+        return a if b.product is not None or shifted else replace(a, biased=True)
     if a.softmax is not None:
         return replace(a, reweighted=True)
     if a.projection is not None:
@@ -292,20 +367,28 @@ def _sum_traits(main: Tensor, other: Tensor, at: Site, sign: str) -> Traits:
     return replace(forget_content(a), attended=a.attended or b.attended, name="", additive=a.additive or b.additive)
 
 
+def _lowest(cells: Cells) -> float | None:
+    """The lower of two values; nan counts as neither."""
+    return min((v for v in (cells.inside, cells.outside) if v is not None and not math.isnan(v)), default=None)
+
+
 def _product_traits(state: State, sign: str, main: Tensor, other: Tensor, at: Site, other_site: Site) -> Traits:
     a, b = main.traits, other.traits
     zero_one = b.cells is not None and {b.cells.inside, b.cells.outside} == {0.0, 1.0} and b.cells.region is not None
-    mask = sign == "*" and (zero_one or says(b.name, "mask") or other.dtype == "bool")
+    mask = sign == "*" and zero_one
+    hidden = b.cells.where(lambda x: x == 0) if b.cells is not None else None
     if a.softmax is not None:
         if mask:
-            state.emit(MaskedAfterSoftmax(at, a.softmax, other_site, masked_before=bool(a.softmax.scores.traits.masks)))
-            return replace(a, reweighted=True)
+            use = MaskUse(at, "multiplied", hidden, 0.0, other, mask_site=other_site)
+            return replace(a, reweighted=True, cleared=(*a.cleared, use))
+        if sign == "/":
+            return replace(a, reweighted=True, cleared=())
         if b.softmax is None and sign == "*" and not says(b.name, "scale", "gate"):
             return replace(a, weighted=True)
         return replace(a, reweighted=True)
-    if mask and (a.product is not None or zero_one):
-        hidden = b.cells.where(lambda x: x == 0) if b.cells else None
-        return replace(a, masks=(*a.masks, MaskUse(at, "multiplied", hidden, 0.0, other)))
+    if mask:
+        use = MaskUse(at, "multiplied", hidden, 0.0, other, mask_site=other_site)
+        return replace(a, masks=(*a.masks, use))
     if says(b.name, "cos", "sin") or _spans_features(main, other):
         return replace(a, rotated=a.rotated or says(b.name, "cos", "sin"))
     return replace(a, scale=(*a.scale, Factor(None, at)), unit=a.unit)
@@ -328,7 +411,7 @@ def compare(state: State, sign: str, left: Value, right: Value, at: Site) -> Ten
         return None
     if isinstance(left, Tensor) and isinstance(right, Tensor) and a is not None and b is not None:
         shape = _of_tensors(state, "<", a, b, at, at, at)
-        return _truths(shape, _ramps(sign, a, b) or _lengths(sign, a, b), at)
+        return _truths(shape, _ramps(sign, a, b, at) or _lengths(sign, a, b, at), at)
     tensor, other, flipped = (a, right, False) if isinstance(left, Tensor) else (b, left, True)
     assert tensor is not None
     return _truths(tensor, _against_number(state, sign, tensor, other, flipped, at), at)
@@ -347,29 +430,74 @@ def _against_number(state: State, sign: str, tensor: Tensor, other: Value, flipp
         function = _COMPARISONS[sign]
         value = constant
         return cells.map(lambda x: float(function(value, x) if flipped else function(x, value)))
+    if tensor.traits.distance:
+        return _near(sign, tensor.traits.distance, constant, flipped, at)
     name = other.name if isinstance(other, Opaque) else ""
-    if sign in {"==", "!="} and says(name, "pad", "padding"):
+    named = says(name, "pad", "padding")
+    if sign in {"==", "!="} and (named or (constant == 0 and says(tensor.traits.name, "ids", "tokens"))):
+        # Token 0 is the padding by habit only.
         meaning = "hide" if sign == "==" else "keep"
-        region = Region(frozenset({"padding"}), meaning, name=name)
-        return Cells(1.0, 0.0, region, at)
+        return Cells(1.0, 0.0, Region(frozenset({"padding"}), meaning, strong=named, name=name, made_at=at), at)
     return None
 
 
-def _ramps(sign: str, left: Tensor, right: Tensor) -> Cells | None:
+def _distance(left: Tensor, right: Tensor) -> str:
+    """What the difference of two tensors of positions is; "" where they do not run along the last two axes."""
+    places = (_ramp_place(left), _ramp_place(right))
+    if left.traits.ramp_from is None or left.traits.ramp_from != right.traits.ramp_from:
+        return ""
+    if places == (-1, -2):
+        return "key - query"
+    return "query - key" if places == (-2, -1) else ""
+
+
+def _near(sign: str, distance: str, bound: float | None, flipped: bool, at: Site) -> Cells | None:
+    """Positions less (or more) than some way apart: a window, or a triangle where the distance has a sign."""
+    if flipped:
+        sign = _MIRRORED.get(sign, sign)
+    if distance == "absolute":
+        inside = {"<": "keep", "<=": "keep", ">": "hide", ">=": "hide"}.get(sign)
+        if inside is None:
+            return None
+        near = Region(frozenset({"window"}), "keep", fed=frozenset({"inside"}), made_at=at)
+        return Cells(1.0, 0.0, near if inside == "keep" else near.complement(), at)
+    if bound is None or not float(bound).is_integer():
+        return None
+    if distance == "query - key":
+        sign, bound = _MIRRORED.get(sign, sign), -bound
+    return _triangle(sign, int(bound), at)
+
+
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def _triangle(sign: str, bound: int | None, at: Site) -> Cells | None:
+    """Where key - query (sign) bound; a bound that is not known is taken to be that of cached keys."""
+    if sign not in _MIRRORED:
+        return None
+    upper = sign in {">", ">="}
+    if bound is None:
+        region = Region(frozenset({"causal"}), "hide" if upper else "keep", made_at=at)
+        fed = frozenset({"outside" if upper else "inside"})
+        return Cells(1.0, 0.0, replace(region, fed=fed), at)
+    offset = bound + {">": 1, "<": -1}.get(sign, 0)
+    return Cells(1.0, 0.0, Region(frozenset({"causal"}), None, "upper" if upper else "lower", offset, made_at=at), at)
+
+
+def _ramps(sign: str, left: Tensor, right: Tensor, at: Site) -> Cells | None:
     """Positions compared with positions: `j > i` is what a causal mask hides."""
     if not (left.traits.ramp and right.traits.ramp):
         return None
-    columns, rows = _ramp_place(left), _ramp_place(right)
-    if columns == -2 and rows == -1:
-        sign = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(sign, sign)
-    elif not (columns == -1 and rows == -2):
+    keys, queries = _ramp_place(left), _ramp_place(right)
+    begins = (left.traits.ramp_from, right.traits.ramp_from)
+    if (keys, queries) == (-2, -1):
+        sign, begins = _MIRRORED.get(sign, sign), (begins[1], begins[0])
+    elif (keys, queries) != (-1, -2):
         return None
-    # Now key (sign) query.
-    sides = {">": ("upper", 1), ">=": ("upper", 0), "<=": ("lower", 0), "<": ("lower", -1)}
-    if sign not in sides:
-        return None
-    side, offset = sides[sign]
-    return Cells(1.0, 0.0, Region(frozenset({"causal"}), None, side, offset))
+    first_key, first_query = begins
+    bound = first_query - first_key if first_key is not None and first_query is not None else None
+    # Now first_key + column (sign) first_query + row.
+    return _triangle(sign, bound.constant if bound is not None else None, at)
 
 
 def _ramp_place(tensor: Tensor) -> int | None:
@@ -382,15 +510,15 @@ def _ramp_place(tensor: Tensor) -> int | None:
     return None
 
 
-def _lengths(sign: str, left: Tensor, right: Tensor) -> Cells | None:
+def _lengths(sign: str, left: Tensor, right: Tensor, at: Site) -> Cells | None:
     """Positions compared with lengths: `arange(n) < lengths[:, None]` are the real tokens."""
     ramp, other = (left, right) if left.traits.ramp else (right, left)
     if not ramp.traits.ramp or not says(other.traits.name, "lengths", "length", "lens", "len", "seqlens", "lengths"):
         return None
     if ramp is right:
-        sign = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(sign, sign)
+        sign = _MIRRORED.get(sign, sign)
     meaning = {"<": "keep", ">=": "hide", "<=": "keep", ">": "hide"}.get(sign)
-    return Cells(1.0, 0.0, Region(frozenset({"padding"}), meaning)) if meaning else None
+    return Cells(1.0, 0.0, Region(frozenset({"padding"}), meaning, made_at=at)) if meaning else None
 
 
 def logic(state: State, sign: str, left: Value, right: Value, at: Site) -> Value | None:
@@ -400,8 +528,8 @@ def logic(state: State, sign: str, left: Value, right: Value, at: Site) -> Value
         return None
     shape = _of_tensors(state, sign, a, b, at, at, at)
     first, second = a.traits.cells, b.traits.cells
-    cells = _combined(first, second) if first and second and sign != "^" else None
-    return replace(shape, dtype="bool", traits=Traits(name=a.traits.name or b.traits.name, cells=cells))
+    cells = _combined(first, second, union=sign == "|") if sign != "^" else None
+    return replace(shape, dtype="bool", traits=Traits(cells=cells))
 
 
 @op("logical_and logical_or logical_xor bitwise_and bitwise_or __and__ __or__")
@@ -415,14 +543,15 @@ def logical(call: Invocation) -> Value | None:
 @op("logical_not bitwise_not logical_not_ bitwise_not_")
 def logical_not(call: Invocation) -> Value | None:
     tensor = call.tensor()
-    return None if tensor is None else inverted(tensor)
+    return None if tensor is None else inverted(tensor, logical="logical" in call.name)
 
 
-def inverted(tensor: Tensor) -> Tensor:
-    """`~mask`."""
+def inverted(tensor: Tensor, logical: bool = False) -> Tensor:
+    """`~mask`, or `logical_not`, which makes a boolean of anything."""
     cells = tensor.traits.cells
     flipped = cells.map(lambda x: float(not x)) if cells is not None else None
-    return replace(tensor, dtype="bool", traits=replace(tensor.traits, cells=flipped), layout=elementwise_layout(tensor))
+    dtype = "bool" if logical else tensor.dtype
+    return replace(tensor, dtype=dtype, traits=replace(tensor.traits, cells=flipped), layout=elementwise_layout(tensor))
 
 
 _NAMED = {
@@ -467,12 +596,24 @@ def _mapped(call: Invocation, function: Callable[[float], float] | None, **chang
 
 
 @op("relu gelu silu elu selu leaky_relu softplus sigmoid mish hardswish relu6 sin cos tan reciprocal square "
-    "erf floor ceil round sign logit celu glu_ hardsigmoid sinh cosh expm1 log1p log2 log10 rsqrt "
-    "relu_ sigmoid_ log_sigmoid logsigmoid softsign tanhshrink softshrink hardtanh angle real imag conj "
-    "special_expit digamma lgamma trunc frac cumprod nanmean")  # fmt: skip
-@op("relu gelu silu elu selu leaky_relu softplus sigmoid logsigmoid mish hardswish relu6", on="F")
+    "erf floor ceil round sign logit celu hardsigmoid sinh cosh expm1 log1p log2 log10 rsqrt "
+    "relu_ sigmoid_ softsign tanhshrink softshrink hardtanh angle digamma lgamma trunc frac "
+    "exp2 exp2_ square_ reciprocal_ rsqrt_ erf_ sin_ cos_ floor_ ceil_ round_")  # fmt: skip
+@op("relu gelu silu elu selu leaky_relu softplus sigmoid mish hardswish relu6", on="F")
 def unary(call: Invocation) -> Value | None:
     return _mapped(call, None)
+
+
+@op("logsigmoid", on="F")
+def logsigmoid(call: Invocation) -> Value | None:
+    tensor = _mapped(call, None)
+    return tensor if tensor is None else replace(tensor, layout=Layout.dense(tensor.axes, tensor.lead))
+
+
+@op("conj", on="torch method")
+def conj(call: Invocation) -> Value | None:
+    """A real tensor's conjugate is the tensor."""
+    return call.tensor()
 
 
 @op("tanh tanh_")
@@ -493,6 +634,18 @@ def clamp(call: Invocation) -> Value | None:
     if tensor is None:
         return None
     return replace(tensor, layout=elementwise_layout(tensor), traits=replace(tensor.traits, bounded=True, cells=None))
+
+
+@op("exp exp_", on="torch method")
+@op("exp", on="special")
+def exp(call: Invocation) -> Value | None:
+    """What softmax by hand begins with; exp of log_softmax gives the weights back."""
+    tensor = call.tensor()
+    if tensor is None:
+        return None
+    if tensor.traits.logarithm is not None:
+        return _mapped(call, None, softmax=tensor.traits.logarithm)
+    return _mapped(call, math.exp, exponent=tensor)
 
 
 @op("log log_")
@@ -534,7 +687,9 @@ def sqrt(call: Invocation) -> Value | None:
 
 @op("abs absolute")
 def absolute(call: Invocation) -> Value | None:
-    return _mapped(call, abs)
+    tensor = call.tensor()
+    apart = "absolute" if tensor is not None and tensor.traits.distance else ""
+    return _mapped(call, abs, distance=apart)
 
 
 @op("isnan isinf isfinite isneginf")
@@ -545,16 +700,14 @@ def finite_check(call: Invocation) -> Value | None:
 
 @op("normalize", on="F")
 def normalize(call: Invocation) -> Value | None:
-    """Unit vectors: what is multiplied next is a cosine."""
+    """Unit vectors: what is multiplied next is a cosine. With p=1 weights sum to 1 again."""
     tensor = call.tensor()
     if tensor is None:
         return None
+    if tensor.traits.softmax is not None:
+        traits = replace(tensor.traits, cleared=(), reweighted=True)
+        return replace(tensor, layout=elementwise_layout(tensor), traits=traits)
     return replace(tensor, layout=elementwise_layout(tensor), traits=replace(tensor.traits, unit=True, cells=None))
-
-
-@op("l2norm", on="torch")
-def l2norm(call: Invocation) -> Value | None:
-    return normalize(call)
 
 
 @op("layer_norm rms_norm group_norm", on="F")
@@ -563,9 +716,7 @@ def functional_norm(call: Invocation) -> Value | None:
     if tensor is None:
         return None
     traits = replace(tensor.traits, unit=True, cells=None, moved=None)
-    from msalint.shapes.axes import Layout
-
-    return replace(tensor, layout=Layout.dense(tensor.axes, tensor.lead), traits=traits)
+    return replace(tensor, layout=copied_layout(tensor.axes, tensor.lead, [tensor]), traits=traits)
 
 
 # --- casts -------------------------------------------------------------------------------------------------------
@@ -576,9 +727,30 @@ def cast(tensor: Tensor, dtype: str | None) -> Tensor:
     cells = tensor.traits.cells
     if dtype == "bool" and cells is not None:
         cells = cells.map(lambda x: float(x != 0))
-    return replace(
-        tensor, dtype=dtype, layout=elementwise_layout(tensor), traits=replace(tensor.traits, cells=cells)
-    )
+    return replace(tensor, dtype=dtype, layout=_cast_layout(tensor, dtype), traits=replace(tensor.traits, cells=cells))
+
+
+def _cast_layout(tensor: Tensor, dtype: str | None) -> Layout | None:
+    """A cast to the dtype that a tensor has gives back the tensor itself; "int" stands for several."""
+    fresh = elementwise_layout(tensor)
+    if fresh == tensor.layout:
+        return fresh
+    if None in {dtype, tensor.dtype} or dtype == tensor.dtype == "int":
+        return None
+    return tensor.layout if dtype == tensor.dtype else fresh
+
+
+@op("astype", on="method")
+def astype(call: Invocation) -> Value | None:
+    """numpy's cast: to a dtype, or to one named by a string."""
+    from msalint.values import Const, dtype_kind
+
+    tensor, wanted = call.tensor(), call.get(1, "dtype")
+    if tensor is None:
+        return None
+    if isinstance(wanted, Const) and isinstance(wanted.value, str):
+        return cast(tensor, dtype_kind(wanted.value))
+    return cast(tensor, wanted.kind if isinstance(wanted, DType) else None)
 
 
 @op("float half bfloat16 double bool int long short byte", on="method")
@@ -609,7 +781,7 @@ def type_as(call: Invocation) -> Value | None:
 
 @op("detach cuda cpu requires_grad_ detach_ pin_memory data numpy share_memory_ xpu mps npu retain_grad align_as "
     "refine_names rename nan_to_num_ set_", on="method")  # fmt: skip
-@op("detach", on="torch")
+@op("detach from_numpy", on="torch")
 def same_value(call: Invocation) -> Value | None:
     return call.tensor()
 

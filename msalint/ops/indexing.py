@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from msalint.ops.axes import cut_axis, dense_like, drop_axis, insert_axis, vague
+from msalint.ops.axes import cut_axis, dense_like, drop_axis, insert_axis, set_aside, vague
+from msalint.ops.masking import filled_cells
 from msalint.diagnostic import Site
 from msalint.shapes.axes import ShapeVar
 from msalint.shapes.size import Size
+from msalint.shapes.vocabulary import says
 from msalint.state import State, axis_symbol
-from msalint.values import Const, Int, Items, Many, MaskUse, Opaque, Real, ShapeValue, Tensor, Value
+from msalint.values import Const, Int, Items, Many, MaskUse, Opaque, Real, ShapeValue, Tensor, Traits, Value
 
 
 @dataclass(frozen=True)
@@ -115,15 +117,12 @@ def sliced(state: State, tensor: Tensor, place: int, item: Range) -> Tensor:
     traits = replace(cut.traits, number=None)
     if not from_start or not whole_step:
         traits = _shifted(traits)
-    return replace(cut, traits=traits)
+    return replace(cut, traits=traits if whole_step else replace(traits, ramp=False))
 
 
-def _shifted(traits):  # type: ignore[no-untyped-def]
+def _shifted(traits: Traits) -> Traits:
     """A cut that does not start at 0 moves a triangle's diagonal and a ramp's start."""
-    cells = traits.cells
-    if cells is not None and cells.region is not None and cells.region.side is not None:
-        cells = replace(cells, region=replace(cells.region, offset=None, side=None, meaning=cells.region.meaning_or_triangle()))
-    return replace(traits, cells=cells, ramp=False)
+    return replace(set_aside(traits), ramp_from=None)
 
 
 def _length(state: State, size: Size, item: Range) -> Size | None:
@@ -150,21 +149,49 @@ def _advanced(state: State, tensor: Tensor, items: list[Item]) -> Tensor:
     return vague(tensor)
 
 
-def write(state: State, tensor: Tensor, items: list[Item], value: Value, at: Site) -> Tensor:
+def write(
+    state: State,
+    tensor: Tensor,
+    items: list[Item],
+    value: Value,
+    at: Site,
+    mask_site: Site | None = None,
+    fill_site: Site | None = None,
+) -> Tensor:
     """The tensor after `tensor[items] = value`: a fill under a mask is a mask put on scores."""
     real = state.as_real(value)
     fill = real.constant if real is not None else None
-    if len(items) == 1 and isinstance(items[0], Tensor) and fill is not None:
-        mask = items[0]
-        hidden = mask.traits.cells.where(bool) if mask.traits.cells else None
-        if mask.traits.finite_check:
-            return tensor
-        if tensor.traits.cells is None:
-            use = MaskUse(at, "index", hidden, fill, mask)
-            return tensor.with_traits(masks=(*tensor.traits.masks, use))
+    mask = _written_under(state, items)
+    if mask is None or fill is None:
+        return tensor.with_traits(cells=None) if tensor.traits.cells is not None else tensor
+    if mask.traits.finite_check:
+        return tensor
+    hidden = mask.traits.triangle
+    if hidden is None and mask.traits.cells is not None:
+        hidden = mask.traits.cells.where(bool)
     if tensor.traits.cells is not None:
-        return tensor.with_traits(cells=None)
-    return tensor
+        return tensor.with_traits(cells=filled_cells(tensor.traits.cells, hidden, fill, at))
+    how = "indices" if mask.traits.triangle is not None else "index"
+    use = MaskUse(at, how, hidden, fill, mask, mask_site=mask_site, fill_site=fill_site, in_place=True)
+    if tensor.traits.softmax is not None:
+        cleared = (*tensor.traits.cleared, use) if fill == 0 and hidden is not None else tensor.traits.cleared
+        return tensor.with_traits(reweighted=True, cleared=cleared)
+    return tensor.with_traits(masks=(*tensor.traits.masks, use))
+
+
+def _written_under(state: State, items: list[Item]) -> Tensor | None:
+    """What says where an index writes: one boolean mask, or the row and column numbers of a triangle."""
+    if len(items) == 1 and isinstance(items[0], (Tensor, Opaque)):
+        only = items[0]
+        if isinstance(only, Opaque) and not says(only.name, "mask", "padding", "pad", "invalid"):
+            return None
+        return state.as_tensor(only)
+    if len(items) < 2 or not all(is_full(item) or _is_ellipsis(item) for item in items[:-2]):
+        return None
+    rows, columns = items[-2:]
+    if not isinstance(rows, Tensor) or not isinstance(columns, Tensor):
+        return None
+    return rows if rows.traits.triangle is not None and rows.traits.triangle == columns.traits.triangle else None
 
 
 def of_sequence(state: State, value: Value, items: list[Item]) -> Value | None:

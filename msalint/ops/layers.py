@@ -6,15 +6,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 
-from msalint.facts import AttentionSite, Dropout, MaskArgument, MhaCalled
+from msalint.facts import AttentionSite, Dropout, IndivisibleHeads, MaskArgument, MhaCalled
 from msalint.ops import einops as einops_ops
 from msalint.ops.attending import role_of_axis
-from msalint.ops.attention import drops_in_eval, hidden_by, is_zero, layer_rate, wrong_way
-from msalint.ops.axes import elementwise_layout, forget_content, new_axis, vague
+from msalint.ops.attention import hidden_by, is_additive, layer_rate, wrong_way
+from msalint.ops.axes import copied_layout, elementwise_layout, forget_content, new_axis, vague
 from msalint.ops.contraction import project
+from msalint.ops.mode import is_gated_number, is_zero, literally_true, only_in_training, said_to_drop
 from msalint.ops.softmax import normalise
 from msalint.ops.table import Invocation, op, text_of
-from msalint.shapes.axes import Axis, Layout, axis_name
+from msalint.diagnostic import Site
+from msalint.shapes.axes import Axis, Ident, Layout, ShapeVar, axis_name
 from msalint.shapes.size import Size
 from msalint.shapes.vocabulary import BATCH, SEQ, role_of_name, says
 from msalint.state import State
@@ -88,6 +90,11 @@ SHAPE_KEEPING = frozenset(
     "BatchNorm3d GroupNorm InstanceNorm1d InstanceNorm2d SyncBatchNorm ReLU6 Hardtanh QuickGELU".split()
 )
 PARAMETERS.update({name: () for name in SHAPE_KEEPING})
+_SIZES = (
+    "in_features", "out_features", "embedding_dim", "num_embeddings", "in_channels", "out_channels", "normalized_shape",
+    "embed_dim", "d_model", "hidden_size",
+)  # fmt: skip
+"""Parameters that layers make weights of."""
 ATTENTION_LAYERS = frozenset(
     "MultiheadAttention TransformerEncoderLayer TransformerDecoderLayer TransformerEncoder TransformerDecoder "
     "Transformer".split()
@@ -109,7 +116,20 @@ def build(call: Invocation, kind: str) -> Value:
         if isinstance(listed, Many):
             return Many(listed.element, listed.length, "modules")
         return Items((), "modules") if listed is None else Opaque()
+    for name in _SIZES:
+        call.state.refuse_float(given.get(name), call.at)
+    _tell_indivisible(call, kind, given)
     return Layer(kind, tuple(given.items()), children, next(_serials), built_at=call.at)
+
+
+def _tell_indivisible(call: Invocation, kind: str, given: dict[str, Value]) -> None:
+    """torch's attention layers assert that the heads divide the width."""
+    if kind not in {"MultiheadAttention", "TransformerEncoderLayer", "TransformerDecoderLayer", "Transformer"}:
+        return
+    width_name, heads_name = PARAMETERS[kind][:2]
+    width, heads = call.state.as_int(given.get(width_name)), call.state.as_int(given.get(heads_name))
+    if width is not None and heads and width % heads:
+        call.state.emit(IndivisibleHeads(call.at, "literals", str(width), str(heads)))
 
 
 def _children(args: list[Value]) -> tuple[Value, ...]:
@@ -156,7 +176,9 @@ def _linear(call: Invocation, layer: Layer, tensor: Tensor) -> Tensor:
 
 
 def _dropout(call: Invocation, layer: Layer, tensor: Tensor) -> Tensor:
-    return dropped(call, tensor, layer_rate(layer), functional=False, always_on=False)
+    rate = layer_rate(layer)
+    alive = layer.built_in_call and not only_in_training(call.state) and not is_gated_number(rate)
+    return dropped(call, tensor, rate, built_at=layer.built_at, always_on=alive and not is_zero(call.state, rate))
 
 
 def _softmax(call: Invocation, layer: Layer, tensor: Tensor) -> Value:
@@ -172,7 +194,7 @@ def _norm(call: Invocation, layer: Layer, tensor: Tensor) -> Tensor:
     shape = call.state.as_size(layer.get("normalized_shape"))
     if shape is not None and tensor.axes and tensor.axes[-1] and len(tensor.axes[-1]) == 1:
         call.state.unify(call.state.size_of(tensor.axes[-1]), shape)
-    layout = Layout.dense(tensor.axes, tensor.lead) if layer.kind == "LayerNorm" else elementwise_layout(tensor)
+    layout = copied_layout(tensor.axes, tensor.lead, [tensor])
     return replace(_normed(tensor), layout=layout)
 
 
@@ -204,7 +226,9 @@ def _conv(call: Invocation, layer: Layer, tensor: Tensor) -> Tensor:
     axes = (tensor.axes[0], new_axis(out, "feature"), *places)
     projected = project(call.state, replace(tensor, axes=(*axes[:1], *axes[2:], tensor.axes[1])), into, out, call.at,
                         layer.name, layer.serial)  # fmt: skip
-    return Tensor(None, axes, Layout.dense(axes), tensor.dtype, projected.traits)
+    made = projected.traits.projection
+    traits = replace(projected.traits, projection=replace(made, kind=layer.kind) if made else None)
+    return Tensor(None, axes, Layout.dense(axes), tensor.dtype, traits)
 
 
 def _keeps_positions(state: State, layer: Layer) -> bool:
@@ -229,8 +253,17 @@ def _recurrent(call: Invocation, layer: Layer, tensor: Tensor) -> Value:
     if width is not None and both:
         width = width * 2
     known = width if both is not None else None
+    if batch_first_of(call.state, layer) is False and len(tensor.axes) == 3:
+        _name_batch(tensor.axes[1], tensor.axes[0])
     axes = (*tensor.axes[:-1], new_axis(known, "feature"))
     return Items((Tensor(tensor.lead, axes, None), Opaque()))
+
+
+def _name_batch(axis: Axis, seq: Axis) -> None:
+    """The layer's contract says which axis is the batch, where names don't say otherwise."""
+    names = [name for atom in (*axis, *seq) for name in (atom.name, *atom.ident.names)]
+    if len(axis) == 1 and not any(role_of_name(name) in {BATCH, SEQ} for name in names):
+        axis[0].ident.learn("batch")
 
 
 def _flatten(call: Invocation, layer: Layer, tensor: Tensor) -> Value | None:
@@ -280,23 +313,37 @@ PARAMETERS["Rearrange"] = PARAMETERS["Reduce"] = ("pattern",)
 # --- dropout -----------------------------------------------------------------------------------------------------
 
 
-def dropped(call: Invocation, tensor: Tensor, rate: Value, functional: bool, always_on: bool) -> Tensor:
+def dropped(
+    call: Invocation,
+    tensor: Tensor,
+    rate: Value,
+    *,
+    always_on: bool,
+    switched_on: bool = False,
+    built_at: Site | None = None,
+) -> Tensor:
+    """A dropout of `tensor`, by a layer (built at `built_at`) or by a function."""
     state = call.state
     traits = tensor.traits
     state.emit(
         Dropout(
             call.at,
-            functional=functional,
+            functional=built_at is None,
             always_on=always_on,
             rate=text_of(rate),
             zero=is_zero(state, rate),
             in_module=state.in_module,
             on_weights=traits.softmax is not None,
-            said_so=any(says(word, "mc", "monte", "carlo", "always", "prenet") for word in state.context),
+            said_so=said_to_drop(state.purpose()),
             on_scores=traits.product is not None and traits.softmax is None,
+            switched_on=switched_on,
+            module_name=state.module_name,
+            built_at=built_at,
         )
     )
-    layout = elementwise_layout(tensor)
+    fresh = elementwise_layout(tensor)
+    # In eval mode dropout gives back what it got, holes in memory and all.
+    layout = fresh if fresh == tensor.layout else None
     return replace(tensor, layout=layout, traits=replace(traits, dropped=Dropped(call.at, rate), cells=None))
 
 
@@ -306,16 +353,12 @@ def functional_dropout(call: Invocation) -> Value | None:
     tensor = call.tensor(0, "input")
     if tensor is None:
         return None
+    state = call.state
     rate = call.get(1, "p") or Opaque()
     training = call.get(2, "training")
-    on = training is None or state_true(training)
-    gated = any("training" in key and answer for key, answer in call.state.decisions.asked.items())
-    zero = is_zero(call.state, rate)
-    return dropped(call, tensor, rate, True, on and not gated and not zero and not call.unknown_arguments)
-
-
-def state_true(value: Value) -> bool:
-    return value == Const(True)
+    alive = training is None or literally_true(training)
+    told = only_in_training(state) or is_gated_number(rate) or is_zero(state, rate) or call.unknown_arguments
+    return dropped(call, tensor, rate, always_on=alive and not told, switched_on=training is not None)
 
 
 # --- nn.MultiheadAttention and nn.Transformer* -------------------------------------------------------------------
@@ -328,15 +371,20 @@ _CALLS: dict[str, tuple[str, ...]] = {
     "TransformerEncoder": ("src", "mask", "src_key_padding_mask", "is_causal"),
     "TransformerDecoderLayer": (
         "tgt", "memory", "tgt_mask", "memory_mask", "tgt_key_padding_mask", "memory_key_padding_mask",
+        "tgt_is_causal", "memory_is_causal",
     ),
     "TransformerDecoder": (
         "tgt", "memory", "tgt_mask", "memory_mask", "tgt_key_padding_mask", "memory_key_padding_mask",
+        "tgt_is_causal", "memory_is_causal",
     ),
     "Transformer": (
         "src", "tgt", "src_mask", "tgt_mask", "memory_mask", "src_key_padding_mask", "tgt_key_padding_mask",
-        "memory_key_padding_mask",
+        "memory_key_padding_mask", "src_is_causal", "tgt_is_causal", "memory_is_causal",
     ),
 }  # fmt: skip
+
+_BESIDE_QUERY = {"MultiheadAttention": 2, "TransformerDecoderLayer": 2, "TransformerDecoder": 2, "Transformer": 2}
+"""How many of a layer's first arguments lie in memory alike (query and key, target and memory); 1 for the others."""
 
 
 def batch_first_of(state: State, layer: Layer) -> bool | None:
@@ -365,9 +413,11 @@ def attention_layer(call: Invocation, layer: Layer) -> Value | None:
         tensor = state.as_tensor(value)
         made_at = tensor.traits.cells.at if tensor is not None and tensor.traits.cells is not None else None
         label = tensor.traits.name if tensor is not None else ""
-        masks.append(MaskArgument(name, site, hidden, wrong_way(hidden), label, made_at))
+        additive = is_additive(state, value)
+        masks.append(MaskArgument(name, site, hidden, wrong_way(hidden), label, made_at, additive=additive))
     first = batch_first_of(state, layer)
-    layout, batch_name, seq_name = input_layout(state, query)
+    inputs = [call.tensor(i, names[i]) for i in range(_BESIDE_QUERY.get(layer.kind, 1))]
+    layout, batch_name, seq_name = common_layout(state, inputs)
     weights = call.get(4, "need_weights") if layer.kind == "MultiheadAttention" else None
     causal = call.kwargs.get("is_causal")
     state.emit(
@@ -384,6 +434,9 @@ def attention_layer(call: Invocation, layer: Layer) -> Value | None:
             causal=False if causal is None else state.truth(causal),
             query_site=call.site(0, names[0]),
             unbatched=query is not None and query.rank == 2,
+            second_axis=_second_axis(state, query),
+            hints_alone=_hints_alone(call, names),
+            purpose=(*state.purpose(), layer.name),
         )
     )
     known = query is not None
@@ -391,7 +444,41 @@ def attention_layer(call: Invocation, layer: Layer) -> Value | None:
     output = _output(state, layer, query)
     if layer.kind != "MultiheadAttention":
         return output
-    return AttentionTuple(output or Opaque(), Tensor(None, tuple(new_axis(None) for _ in range(3)), None), call.at, call)
+    return AttentionTuple(output or Opaque(), _weights(call, layer, query, first), call.at, call)
+
+
+def _weights(call: Invocation, layer: Layer, query: Tensor | None, batch_first: bool | None) -> Value:
+    """The second result: (batch, query, key), with the heads behind the batch if they are not averaged."""
+    state = call.state
+    if call.kwargs.get("need_weights") == Const(False):
+        return Const(None)
+    key = call.tensor(1, "key")
+    averaged = state.truth(call.get(6, "average_attn_weights") or Const(True))
+    if query is None or key is None or query.rank != 3 or key.rank != 3 or batch_first is None or averaged is None:
+        return Tensor(ShapeVar(), (), None)
+    seq = 1 if batch_first else 0
+    heads = () if averaged else (new_axis(state.as_size(layer.get("num_heads"))),)
+    return Tensor(None, (query.axes[1 - seq], *heads, query.axes[seq], key.axes[seq]), None)
+
+
+def _second_axis(state: State, query: Tensor | None) -> Ident | None:
+    axis = state.front_axis(query, 1) if query is not None else None
+    return axis[0].ident if axis is not None and len(axis) == 1 else None
+
+
+def _hints_alone(call: Invocation, names: tuple[str, ...]) -> tuple[tuple[str, Site], ...]:
+    """Causal flags that are on though the mask that they speak of is not given: (the mask's parameter, the flag)."""
+    alone = []
+    for place, name in enumerate(names):
+        flag, site = call.get(place, name), call.site(place, name)
+        if "is_causal" not in name or flag is None or site is None or call.state.truth(flag) is not True:
+            continue
+        masks = [n for n in names if n == name.replace("is_causal", "mask") or n in {"attn_mask", "src_mask", "mask"}]
+        mask = call.get(names.index(masks[-1]), masks[-1])
+        absent = (mask is None and not call.unknown_arguments) or (mask is not None and call.state.is_none(mask) is True)
+        if absent:
+            alone.append((masks[-1], site))
+    return tuple(alone)
 
 
 def _output(state: State, layer: Layer, query: Tensor | None) -> Tensor | None:
@@ -405,21 +492,24 @@ def _output(state: State, layer: Layer, query: Tensor | None) -> Tensor | None:
     return Tensor(query.lead, axes, None, query.dtype, Traits(attended=True))
 
 
-def input_layout(state: State, query: Tensor | None) -> tuple[str | None, str, str]:
-    """ "batch" or "seq": which stands first in a query of three axes, as its names tell."""
-    if query is None:
+def common_layout(state: State, inputs: list[Tensor | None]) -> tuple[str | None, str, str]:
+    """The layout that the inputs' names tell, as `input_layout`; none where two of them disagree."""
+    told = [found for found in (input_layout(state, tensor) for tensor in inputs) if found[0] is not None]
+    return told[0] if told and all(found[0] == told[0][0] for found in told) else (None, "", "")
+
+
+def input_layout(state: State, tensor: Tensor | None) -> tuple[str | None, str, str]:
+    """ "batch" or "seq": which stands first in an input of three axes, as its names tell; then the two names."""
+    if tensor is None:
         return None, "", ""
-    query = state.resolve(query)
-    if query.rank != 3:
+    tensor = state.resolve(tensor)
+    if tensor.rank != 3 or not all(tensor.axes[:2]):
         return None, "", ""
-    first, second = query.axes[0], query.axes[1]
-    role, _ = role_of_axis(first, ())
-    other, _ = role_of_axis(second, ())
-    role = role or _named_role(first)
-    other = other or _named_role(second)
-    if role == BATCH and other != BATCH:
+    first, second = tensor.axes[:2]
+    roles = [role_of_axis(axis, ())[0] or _named_role(axis) for axis in (first, second)]
+    if roles[0] == BATCH and roles[1] != BATCH or roles[0] is None and roles[1] == SEQ:
         return "batch", axis_name(first), axis_name(second)
-    if other == BATCH and role != BATCH:
+    if roles[1] == BATCH and roles[0] != BATCH or roles[1] is None and roles[0] == SEQ:
         return "seq", axis_name(second), axis_name(first)
     return None, "", ""
 

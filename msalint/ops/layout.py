@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from msalint.facts import SizesDisagree, Viewed, shape_of
+from msalint.facts import IndivisibleHeads, SizesDisagree, Viewed, shape_of
 from msalint.ops.axes import (
+    copied_layout,
     cut_axis,
     dense_like,
     drop_axis,
@@ -13,16 +15,18 @@ from msalint.ops.axes import (
     insert_axis,
     locate,
     new_axis,
+    set_aside,
+    transposed,
     vague,
     with_axes,
 )
 from msalint.ops.table import Invocation, op
 from msalint.diagnostic import Site
-from msalint.shapes.axes import Atom, Axis, Ident, Layout, ShapeVar, axis_name, fresh
+from msalint.shapes.axes import Atom, Axis, Ident, Layout, ShapeVar, axis_name, axis_size, fresh
 from msalint.shapes.reshape import Reshaped, Scramble, first_broken_merge, reshape
-from msalint.shapes.size import Size, product
-from msalint.shapes.vocabulary import HEAD, role_of_name
-from msalint.state import State
+from msalint.shapes.size import Quotient, Size, product
+from msalint.shapes.vocabulary import BATCH, HEAD, SEQ, is_input_name, role_of_name
+from msalint.state import State, is_axis_symbol
 from msalint.values import DType, Int, Items, Many, Opaque, Rank, ShapeValue, Tensor, Value
 
 Target = tuple[ShapeVar | None, list[Size | None]]
@@ -54,6 +58,7 @@ def target_of(call: Invocation, start: int, *keywords: str) -> Target | None:
             continue
         size = state.as_size(value)
         if size is None:
+            state.refuse_float(value, call.at)
             return None
         sizes.append(None if size.constant == -1 else size)
     return lead, sizes
@@ -96,13 +101,14 @@ def _reshaped(call: Invocation, target: Target | None, copies: bool) -> Value | 
     state = call.state
     lead, sizes = target
     tensor = _settle_rank(state, tensor, lead, sizes)
+    _share_front(state, tensor, sizes)
     if tensor.lead is not None and tensor.lead is not lead:
         return _unknown_front(tensor, lead, sizes)
     if tensor.lead is None and lead is not None:
         return _unknown_front(tensor, lead, sizes)
     outcome = reshape(tensor.axes, sizes, state.relations)
     _learn_from(state, tensor, outcome)
-    state.rely(outcome.relies, call.at)
+    state.rely(outcome.relies, call.at, tensor, sizes)
     return _finished(call, tensor, sizes, outcome, copies)
 
 
@@ -113,6 +119,8 @@ def _settle_rank(state: State, tensor: Tensor, lead: ShapeVar | None, sizes: lis
     tensor = state.with_rank(tensor)
     if tensor.lead is None or lead is not None or not tensor.axes:
         return tensor
+    if len(sizes) > 1 and _projected_input(tensor):
+        return state.bind_rank(tensor, 3)
     width = product(state.size_of(axis) for axis in tensor.axes)
     for start in range(len(sizes) - 1, 0, -1):
         tail = sizes[start:]
@@ -130,9 +138,29 @@ def _settle_rank(state: State, tensor: Tensor, lead: ShapeVar | None, sizes: lis
     return tensor
 
 
+def _projected_input(tensor: Tensor) -> bool:
+    """A projection of what is called an input, with nothing else done to it: (batch, seq, width) by convention."""
+    projection = tensor.traits.projection
+    return projection is not None and len(tensor.axes) == 1 and is_input_name(tensor.lead.hint if tensor.lead else "")
+
+
+def _share_front(state: State, tensor: Tensor, sizes: list[Size | None]) -> None:
+    """`v.view(bsz, src_len, ...)`, `v.view(-1, bsz * heads, d)`: a nameless axis there is bsz, or src_len."""
+    if tensor.lead is not None or tensor.traits.projection is None:
+        return
+    for axis, size in zip(tensor.axes[:2], sizes):
+        own = state.size_of(axis).symbol
+        factors = size.factors() if size is not None else None
+        front = [s for s in factors[0] if role_of_name(s.name) in {BATCH, SEQ}] if factors else []
+        if own is not None and is_axis_symbol(own) and "[" in own.name and len(front) == 1:
+            state.unify(Size.of(own), Size.of(front[0]))
+        if size is not None and state.relations.compare(size, state.size_of(axis)).equal is not True:
+            return
+
+
 def _unknown_front(tensor: Tensor, lead: ShapeVar | None, sizes: list[Size | None]) -> Tensor:
     """The result's sizes are known, what they are made of is not."""
-    axes = tuple(new_axis(size) for size in sizes)
+    axes = tuple(new_axis(size, "regrouped") for size in sizes)
     return replace(tensor, lead=lead, axes=axes, layout=None)
 
 
@@ -150,16 +178,20 @@ def _learn_from(state: State, tensor: Tensor, outcome: Reshaped) -> None:
 def _finished(
     call: Invocation, tensor: Tensor, sizes: list[Size | None], outcome: Reshaped, copies: bool
 ) -> Tensor:
-    layout = tensor.layout.splits(outcome.splits) if tensor.layout else None
+    ones = [a.ident for axis in tensor.axes for a in axis if call.state.size_of((a,)).is_one]
+    layout = tensor.layout.squeezed(ones).splits(outcome.splits) if tensor.layout else None
     broken = None
-    if outcome.aligned and layout is not None:
+    empty = any(axis_size(axis).constant == 0 for axis in tensor.axes)
+    if outcome.aligned and layout is not None and not empty:
         broken = first_broken_merge(outcome.axes, layout)
     elif not outcome.aligned and layout is not None:
-        dense = layout.order == tuple(a.ident for axis in tensor.axes for a in axis) and not layout.gaps
-        layout = Layout.dense(outcome.axes) if dense else None
+        layout = Layout.dense(outcome.axes) if is_dense(tensor) else None
     moved = tensor.traits.moved
-    if outcome.scramble or outcome.mismatch or (broken and not copies):
-        kind, heads, seq = _scramble_kind(outcome.scramble, tensor)
+    floored = _floored(call, tensor, sizes) if outcome.mismatch else None
+    if floored is not None:
+        call.state.emit(floored)
+    elif outcome.scramble or outcome.mismatch or (broken and not copies) or _heads_left_over(outcome):
+        kind, heads, seq = _scramble_kind(call.state, outcome.scramble, tensor)
         call.state.emit(
             Viewed(
                 call.at,
@@ -172,15 +204,19 @@ def _finished(
                 scramble=outcome.scramble,
                 kind=kind,
                 mismatch=outcome.mismatch,
+                left_over=axis_name(outcome.left_over) if _heads_left_over(outcome) else "",
                 moved_at=moved[0] if moved else None,
                 moved_by=moved[1] if moved else "",
                 arguments=tuple(call.sites[1:]),
                 heads=heads,
                 seq=seq,
+                named=outcome.scramble is not None and _named_by_code(outcome.scramble),
+                order=_order_meant(tensor, outcome.scramble) if outcome.scramble else (),
+                purpose=call.state.purpose(),
             )
         )
     traits = tensor.traits
-    if broken is not None or (copies and layout is None):
+    if broken is not None:
         layout = Layout.dense(outcome.axes, tensor.lead)
         traits = replace(traits, moved=None, implementation_layout=False)
     if not outcome.aligned:
@@ -188,20 +224,50 @@ def _finished(
     return replace(tensor, axes=outcome.axes, layout=layout, traits=traits)
 
 
-def is_head(atom: Atom) -> bool:
-    """An atom that is the heads: named so, or the outer part of features that were taken apart in two."""
+def is_dense(tensor: Tensor) -> bool:
+    """Whether a tensor is known to be contiguous."""
+    order = tuple(atom.ident for axis in tensor.axes for atom in axis)
+    return tensor.layout is not None and tensor.lead is None and tensor.layout.order == order and not tensor.layout.gaps
+
+
+def _floored(call: Invocation, tensor: Tensor, sizes: list[Size | None]) -> IndivisibleHeads | None:
+    """The division of two numbers that left a remainder, if one of the sizes came out of it: 300 // 8 is 37."""
+    used = {size.constant for size in sizes if size is not None}
+    used |= {atom.size.constant for axis in tensor.axes for atom in axis}
+    for (numerator, denominator), site in call.state.division_sites.items():
+        a, b = numerator.constant, denominator.constant
+        if a is not None and b and a % b and a // b in used:
+            return IndivisibleHeads(site, "literals", str(a), str(b), call.at)
+    return None
+
+
+def _heads_left_over(outcome: Reshaped) -> bool:
+    """The target has room for all axes but the heads: it fits one head only."""
+    left = outcome.left_over
+    return len(left) == 1 and left[0].ident.relation == "split" and is_head(left[0]) and left[0].size.constant is None
+
+
+def is_head(atom: Atom, beside: Sequence[Axis] = ()) -> bool:
+    """An atom that is the heads: named so, or the outer part of features that were taken apart in two.
+
+    A lone h is a height as often: it counts only where it is no axis of an input, and has no w beside it.
+    """
     names = [str(atom.size), *atom.ident.names]
     if any(role_of_name(name) == HEAD for name in names):
-        return True
+        if not {"h", "H"} & set(names):
+            return True
+        around = {name for axis in beside for a in axis for name in (str(a.size), *a.ident.names)}
+        if atom.ident.kind != "place" and not {"w", "W"} & around:
+            return True
     return atom.ident.kind == "feature" and atom.ident.relation == "split" and atom.ident.part[0] < atom.ident.part[1] - 1
 
 
-def _scramble_kind(scramble: Scramble | None, tensor: Tensor) -> tuple[str | None, str, str]:
+def _scramble_kind(state: State, scramble: Scramble | None, tensor: Tensor) -> tuple[str | None, str, str]:
     """Whether heads were split off, or merged, in the wrong order, with the names of the two axes mixed up."""
     if scramble is None:
         return None, "", ""
     old = {atom.ident for axis in tensor.axes for atom in axis}
-    heads = [atom for atom in scramble.before if is_head(atom)]
+    heads = [atom for atom in scramble.before if is_head(atom, tensor.axes)]
     if not heads:
         return "other", "", ""
     head = heads[0]
@@ -215,17 +281,53 @@ def _scramble_kind(scramble: Scramble | None, tensor: Tensor) -> tuple[str | Non
     name = axis_name((head,))
     if head.ident not in old:
         return "split", name, seq
-    merged = any(len(axis) > 1 and head in axis and any(_inner(a, head) for a in axis) for axis in scramble.after)
+    merged = any(head in axis and any(_inner(state, a, head) for a in axis) for axis in scramble.after)
     return ("merge" if merged else "other"), name, seq
+
+
+def _named_by_code(scramble: Scramble) -> bool:
+    """Whether the code gave a name to every axis that changed places; a sum such as `klen + 1` is no name."""
+    before, after = list(scramble.before), [atom for axis in scramble.after for atom in axis]
+    crossed = [
+        (a, b)
+        for i, a in enumerate(before)
+        for b in before[i + 1 :]
+        if after.index(a) > after.index(b)
+    ]  # fmt: skip
+    return all(_has_name(atom) for pair in crossed for atom in pair)
+
+
+def _has_name(atom: Atom) -> bool:
+    symbol = atom.size.symbol
+    if atom.ident.relation == "cat" or (symbol is None and atom.size.constant is None):
+        return False
+    given = symbol is not None and symbol.name.replace(".", "").replace("_", "").isalnum()
+    return given or bool(atom.ident.names)
+
+
+def _order_meant(tensor: Tensor, scramble: Scramble) -> tuple[int, ...]:
+    """The permutation that brings the source's axes into the order of a scramble's target."""
+    place = {axis[0].ident: i for i, axis in enumerate(tensor.axes) if len(axis) == 1}
+    before = [place.get(atom.ident) for atom in scramble.before]
+    after = [place.get(atom.ident) for axis in scramble.after for atom in axis]
+    if tensor.lead is not None or None in before or sorted(place.values()) != list(range(len(tensor.axes))):
+        return ()
+    moved = iter(i for i in after if i is not None)
+    return tuple(next(moved) if i in before else i for i in range(len(tensor.axes)))
 
 
 def _same_feature(atom: Atom, head: Atom) -> bool:
     return atom.ident.parent is not None and atom.ident.parent is head.ident.parent
 
 
-def _inner(atom: Atom, head: Atom) -> bool:
-    """Whether an atom is the head width that belongs to a heads atom."""
-    return atom is not head and (_same_feature(atom, head) or role_of_name(str(atom.size)) == "d_k" or atom.ident.kind == "feature")
+def _inner(state: State, atom: Atom, head: Atom) -> bool:
+    """Whether an atom is the head width that belongs to a heads atom: by birth, by name, or `width // heads` itself."""
+    if atom is head:
+        return False
+    if _same_feature(atom, head) or role_of_name(str(atom.size)) == "d_k" or atom.ident.kind == "feature":
+        return True
+    symbol = state.relations.resolve(atom.size).symbol
+    return isinstance(symbol, Quotient) and state.relations.compare(symbol.denominator, head.size).certainly
 
 
 @op("flatten")
@@ -265,7 +367,7 @@ def unflatten(call: Invocation) -> Value | None:
         return vague(tensor)
     tensor, place = found
     outcome = reshape([tensor.axes[place]], sizes, call.state.relations)
-    call.state.rely(outcome.relies, call.at)
+    call.state.rely(outcome.relies, call.at, tensor, sizes)
     _learn_from(call.state, with_axes(tensor, [tensor.axes[place]], None), outcome)
     layout = tensor.layout.splits(outcome.splits) if tensor.layout and outcome.aligned else None
     return with_axes(tensor, (*tensor.axes[:place], *outcome.axes, *tensor.axes[place + 1 :]), layout)
@@ -279,7 +381,18 @@ def moved(call: Invocation, tensor: Tensor, axes: tuple[Axis, ...]) -> Tensor:
     if axes == tensor.axes:
         return tensor
     result = with_axes(tensor, axes, tensor.layout)
+    before, after = tensor.axes[-2:], axes[-2:]
+    if after != before:
+        turned = transposed if after == before[::-1] else set_aside
+        result = replace(result, traits=turned(result.traits))
     return result.with_traits(moved=(call.at, call.name))
+
+
+def _rank_of_heads(state: State, tensor: Tensor) -> Tensor:
+    """`x.view(*x.shape[:-1], -1, d_k)`: in front of heads and d_k there are batch and seq, by convention."""
+    tensor = state.with_rank(tensor)
+    heads = tensor.axes[0] if tensor.lead is not None and len(tensor.axes) == 2 else ()
+    return state.bind_rank(tensor, 4) if len(heads) == 1 and is_head(heads[0]) else tensor
 
 
 @op("transpose transpose_ swapaxes swapdims swapaxes_")
@@ -290,6 +403,8 @@ def transpose(call: Invocation) -> Value | None:
     first, second = call.integer(1, "dim0"), call.integer(2, "dim1")
     if first is None or second is None:
         return vague(tensor)
+    if first >= 0 and second >= 0:
+        tensor = _rank_of_heads(call.state, tensor)
     for dim in (first, second):
         found = locate(call.state, tensor, dim)
         if found is None:
@@ -370,7 +485,7 @@ def reverse_axes(call: Invocation) -> Value | None:
 # --- size-1 axes, expansion, repetition --------------------------------------------------------------------------
 
 
-@op("unsqueeze unsqueeze_ expand_dims")
+@op("unsqueeze unsqueeze_")
 def unsqueeze(call: Invocation) -> Value | None:
     tensor = call.tensor()
     if tensor is None:
@@ -421,7 +536,8 @@ def expand(call: Invocation) -> Value | None:
         return None
     if target is None or target[0] is not None:
         return vague(tensor)
-    return _expanded(call, tensor, target[1])
+    # A parameter that is expanded over a batch is learned tokens, no weight.
+    return _expanded(call, tensor.with_traits(parameter=False), target[1])
 
 
 @op("expand_as")
@@ -489,7 +605,7 @@ def repeat(call: Invocation) -> Value | None:
         if times is None:
             return vague(tensor)
         axes.append(old if times.is_one else (fresh(times, "new", relation="tile"), *old))
-    return dense_like(tensor, axes)
+    return dense_like(tensor, axes, parameter=False)
 
 
 @op("repeat_interleave")
@@ -545,6 +661,16 @@ def pieces(state: State, tensor: Tensor, place: int, sizes: list[Size]) -> Items
     return Items(tuple(cut_axis(tensor, place, size, part=(i, count)) for i, size in enumerate(sizes)))
 
 
+def _ending_in(state: State, tensor: Tensor, dim: int | None, divisor: Size) -> Tensor:
+    """A projection of unknown rank cut evenly along `dim`: what is cut is its features, so `dim` is its last axis."""
+    tensor = state.with_rank(tensor)
+    if tensor.lead is None or tensor.traits.projection is None or len(tensor.axes) != 1 or not dim or dim < 0:
+        return tensor
+    whole = state.size_of(tensor.axes[0])
+    even = not is_axis_symbol(whole.symbol) and state.relations.divide(whole, divisor) is not None
+    return state.bind_rank(tensor, dim + 1) if even else tensor
+
+
 @op("chunk tensor_split")
 def chunk(call: Invocation) -> Value | None:
     tensor = call.tensor()
@@ -552,6 +678,8 @@ def chunk(call: Invocation) -> Value | None:
         return None
     number = call.integer(1, "chunks")
     dim = call.integer(2, "dim") if call.get(2, "dim") is not None else 0
+    if number is not None:
+        tensor = _ending_in(call.state, tensor, dim, Size.of(number))
     found = locate(call.state, tensor, dim)
     if number is None or number < 1 or number > 64:
         return Many(vague(tensor), kind="tuple")
@@ -559,9 +687,21 @@ def chunk(call: Invocation) -> Value | None:
         return Items(tuple(vague(tensor) for _ in range(number)))
     tensor, place = found
     size = call.state.size_of(tensor.axes[place])
+    if size.constant is not None:
+        return pieces(call.state, tensor, place, [Size.of(n) for n in _chunks(size.constant, number, call.name)])
     division = call.state.relations.divide(size, Size.of(number))
     part = division[0] if division else size // Size.of(number)
     return pieces(call.state, tensor, place, [part] * number)
+
+
+def _chunks(size: int, number: int, name: str) -> list[int]:
+    """How long the parts are: chunk fills all but the last (and may give fewer), tensor_split spreads the rest."""
+    if name == "tensor_split":
+        return [size // number + (i < size % number) for i in range(number)]
+    whole = -(-size // number)
+    if whole == 0:
+        return [0] * number
+    return [min(whole, size - start) for start in range(0, size, whole)]
 
 
 @op("split split_with_sizes")
@@ -571,6 +711,9 @@ def split(call: Invocation) -> Value | None:
         return None
     given = call.get(1, "split_size_or_sections") or call.kwargs.get("split_size")
     dim = call.integer(2, "dim") if call.get(2, "dim") is not None else 0
+    part = call.state.as_size(given)
+    if part is not None:
+        tensor = _ending_in(call.state, tensor, dim, part)
     found = locate(call.state, tensor, dim)
     if isinstance(given, Items):
         if found is None:
@@ -583,10 +726,14 @@ def split(call: Invocation) -> Value | None:
     if size is None or found is None:
         return Many(vague(tensor), kind="tuple")
     tensor, place = found
+    total, part_size = call.state.size_of(tensor.axes[place]).constant, size.constant
+    if total is not None and part_size:
+        lengths = [min(part_size, total - start) for start in range(0, max(total, 1), part_size)]
+        return pieces(call.state, tensor, place, [Size.of(length) for length in lengths])
     division = call.state.relations.divide(call.state.size_of(tensor.axes[place]), size)
     number = division[0].constant if division else None
     if division is not None:
-        call.state.rely(division[1], call.at)
+        call.state.rely(division[1], call.at, tensor, [size])
     if number is None or not 1 <= number <= 64:
         count = division[0] if division else None
         return Many(cut_axis(tensor, place, size), count, kind="tuple")
@@ -646,7 +793,11 @@ def index_select(call: Invocation) -> Value | None:
 @op("flip roll flipud fliplr")
 def rearranged_inside(call: Invocation) -> Value | None:
     tensor = call.tensor()
-    return None if tensor is None else dense_like(tensor, tensor.axes, tensor.lead)
+    if tensor is None:
+        return None
+    if call.name == "roll":
+        return replace(dense_like(tensor, tensor.axes, tensor.lead), layout=copied_layout(tensor.axes, tensor.lead, [tensor]))
+    return replace(tensor, layout=elementwise_layout(tensor))
 
 
 @op("unfold", on="method")
@@ -657,8 +808,22 @@ def unfold(call: Invocation) -> Value | None:
     if found is None:
         return vague(tensor) if tensor else None
     tensor, place = found
-    axes = (*tensor.axes[:place], new_axis(None, "place"), *tensor.axes[place + 1 :], new_axis(size, "place"))
+    whole, step = call.state.size_of(tensor.axes[place]), call.state.as_int(call.get(3, "step"))
+    windows = (whole - size) // Size.of(step) + 1 if size is not None and step else None
+    axes = (*tensor.axes[:place], new_axis(windows, "place"), *tensor.axes[place + 1 :], new_axis(size, "place"))
     return with_axes(tensor, axes, None)
+
+
+@op("view_as_complex view_as_real", on="torch")
+def paired(call: Invocation) -> Value | None:
+    """Pairs of reals as complex numbers, or the reverse: the last axis of 2 goes or comes."""
+    tensor = call.tensor()
+    if tensor is None:
+        return None
+    if call.name == "view_as_real":
+        return with_axes(tensor, (*tensor.axes, new_axis(Size.of(2))), None)
+    tensor = call.state.with_trailing(tensor, 1)
+    return replace(tensor, axes=tensor.axes[:-1], layout=None, dtype=None) if tensor.axes else vague(tensor)
 
 
 def tensors_of(call: Invocation, value: Value | None) -> list[Tensor] | None:
@@ -702,7 +867,8 @@ def cat(call: Invocation) -> Value | None:
     kind = kinds.pop() if len(kinds) == 1 else "new"
     ident = Ident(kind, relation="cat", parent=next((a[0].ident for a in reversed(old) if a), None))
     axis = () if total.is_one else (Atom(total, ident),)
-    result = dense_like(first, (*first.axes[:place], axis, *first.axes[place + 1 :]), first.lead)
+    axes = (*first.axes[:place], axis, *first.axes[place + 1 :])
+    result = replace(dense_like(first, axes, first.lead), layout=copied_layout(axes, first.lead, tensors))
     return _joined_traits(result, tensors)
 
 
@@ -753,7 +919,7 @@ def stack(call: Invocation) -> Value | None:
         return vague(tensor) if tensor else None
     tensor, place = found
     axes = (*tensor.axes[:place], new_axis(length), *tensor.axes[place:])
-    return dense_like(tensor, axes, tensor.lead)
+    return replace(dense_like(tensor, axes, tensor.lead), layout=copied_layout(axes, tensor.lead, [tensor]))
 
 
 # --- asking for a shape ------------------------------------------------------------------------------------------

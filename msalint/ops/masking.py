@@ -4,38 +4,55 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from msalint.facts import Fact, MaskAdded, MaskedAfterSoftmax, MaskFilled
-from msalint.ops.axes import elementwise_layout, forget_content
+from msalint.diagnostic import Site
+from msalint.ops.axes import copied_layout, dense_like, elementwise_layout, forget_content, joint_layout, new_axis, vague
 from msalint.ops.elementwise import broadcast
 from msalint.ops.table import Invocation, op
-from msalint.state import State
-from msalint.values import Cells, Const, MaskUse, Opaque, Real, Region, Tensor, Traits, Value
+from msalint.state import State, dense
+from msalint.values import Cells, Const, Items, MaskUse, Opaque, Real, Region, Tensor, Traits, Value
 
 
 @op("tril triu tril_ triu_")
+@op("", on="numpy.tril numpy.triu")
 def triangle(call: Invocation) -> Value | None:
     """Keeps one side of a diagonal, zeros elsewhere."""
     tensor = call.tensor()
     if tensor is None:
         return None
-    given = call.get(1, "diagonal")
+    given = call.get(1, "diagonal") or call.kwargs.get("k")
     offset = call.state.as_int(given) if given is not None else 0
     side = "lower" if call.name.startswith("tril") else "upper"
     cells = tensor.traits.cells
     made = None
+    region = _drawn(side, offset, call)
     if cells is not None and cells.region is None:
-        region = Region(frozenset({"causal"}), None, side if offset is not None else None, offset)
         made = Cells(cells.inside, 0.0, region, call.at)
     elif cells is not None and cells.region is not None and cells.outside == 0.0:
-        region = cells.region.joined(Region(frozenset({"causal"}), None, side, offset))
-        made = Cells(cells.inside, 0.0, region, call.at)
+        made = Cells(cells.inside, 0.0, cells.region.joined(region, union=False), call.at)
     traits = tensor.traits
+    use = MaskUse(call.at, "multiplied", region.complement(), 0.0, Opaque())
     if traits.softmax is not None:
-        call.state.emit(
-            MaskedAfterSoftmax(call.at, traits.softmax, call.at, masked_before=bool(traits.softmax.scores.traits.masks))
-        )
-        return tensor.with_traits(reweighted=True)
-    return replace(tensor, layout=elementwise_layout(tensor), traits=replace(forget_content(traits), cells=made))
+        return tensor.with_traits(reweighted=True, cleared=(*traits.cleared, use))
+    if traits.product is not None:
+        return tensor.with_traits(masks=(*traits.masks, use))
+    return replace(dense_like(tensor, tensor.axes, tensor.lead), traits=replace(forget_content(traits), cells=made))
+
+
+def _drawn(side: str, offset: int | None, call: Invocation) -> Region:
+    """A triangle; a diagonal that is worked out (cached keys, a window) is taken to leave every row a key."""
+    if offset is not None:
+        return Region(frozenset({"causal"}), None, side, offset, made_at=call.at)
+    return Region(frozenset({"causal"}), fed=frozenset({"inside", "outside"}), made_at=call.at)
+
+
+@op("tril_indices triu_indices", on="torch")
+def triangle_indices(call: Invocation) -> Value | None:
+    """The row and the column numbers of a triangle, as a pair."""
+    given = call.get(2, "offset")
+    offset = call.state.as_int(given) if given is not None else 0
+    region = _drawn("lower" if call.name.startswith("tril") else "upper", offset, call)
+    numbers = dense((new_axis(None),), None, "int", triangle=region)
+    return Items((numbers, numbers))
 
 
 @op("masked_fill masked_fill_")
@@ -59,65 +76,78 @@ def filled(
     """A tensor with one value written where a mask holds (or does not, for `holds` False)."""
     state = call.state
     mask_tensor = state.as_tensor(mask)
-    real = state.as_real(value)
-    fill = real.constant if real is not None else None
-    region = None
-    if mask_tensor is not None and mask_tensor.traits.cells is not None:
-        region = mask_tensor.traits.cells.where(bool if holds else lambda x: not x)
+    fill = _plain(value, state.as_real(value))
+    region = _where_filled(mask_tensor, holds)
     traits = tensor.traits
+    tensor = _covered(state, tensor, mask_tensor, call)
     if mask_tensor is not None and mask_tensor.traits.finite_check:
         _repair(state, traits)
         return tensor
     if traits.cells is not None and traits.product is None:
-        return tensor.with_traits(cells=_filled_cells(traits.cells, region, fill, call))
-    tensor = _broadcast_by_mask(state, tensor, mask_tensor, call)
-    if traits.softmax is not None:
-        if fill == 0:
-            earlier = bool(traits.softmax.scores.traits.masks)
-            site = call.site(mask_place, "mask") or call.at
-            state.emit(MaskedAfterSoftmax(call.at, traits.softmax, site, masked_before=earlier))
-            _repair(state, traits)
-        return tensor.with_traits(reweighted=True)
+        return tensor.with_traits(cells=filled_cells(traits.cells, region, fill, call.at))
+    rest = 3 - mask_place - fill_place
     use = MaskUse(
         call.at,
         how,
         region,
         fill,
         mask_tensor or mask or Opaque(),
-        mask_site=call.site(mask_place, "mask"),
-        fill_site=call.site(fill_place, "value"),
+        mask_site=call.site(mask_place, "mask" if how == "masked_fill" else "condition"),
+        fill_site=call.site(fill_place, "value" if how == "masked_fill" else "other"),
         in_place=call.name.endswith("_"),
         fill_name=_fill_name(value),
+        scores_site=call.site(rest, "input"),
     )
-    return replace(tensor, layout=elementwise_layout(tensor), traits=replace(traits, masks=(*traits.masks, use)))
+    if traits.softmax is not None:
+        if fill != 0:
+            return tensor.with_traits(reweighted=True)
+        _repair(state, traits)
+        cleared = (*traits.cleared, use) if region is not None else traits.cleared
+        return tensor.with_traits(reweighted=True, cleared=cleared)
+    return tensor.with_traits(masks=(*traits.masks, use))
 
 
-def _broadcast_by_mask(state: State, tensor: Tensor, mask: Tensor | None, call: Invocation) -> Tensor:
-    """A mask of more axes gives the result its shape."""
-    if mask is None or tensor.lead is not None or mask.lead is not None or len(mask.axes) <= len(tensor.axes):
-        return tensor
-    axes, _ = broadcast(state, tensor, mask, call.at, call.name)
-    return replace(tensor, axes=axes, layout=None)
+def _where_filled(mask: Tensor | None, holds: bool) -> Region | None:
+    """The region that a boolean mask gives over to a fill."""
+    if mask is None or mask.traits.cells is None:
+        return None
+    return mask.traits.cells.where(bool if holds else lambda x: not x)
+
+
+def _covered(state: State, tensor: Tensor, mask: Tensor | None, call: Invocation) -> Tensor:
+    """The shape of a tensor with a mask broadcast over it; masked_fill copies it into order, `where` may not."""
+    axes = tensor.axes
+    closed = mask is not None and tensor.lead is None and mask.lead is None
+    if closed and mask is not None:
+        axes, _ = broadcast(state, tensor, mask, call.at, call.name)
+    if call.name != "where":
+        return dense_like(tensor, axes, tensor.lead)
+    return replace(tensor, axes=axes, layout=joint_layout(axes, [mask, tensor]) if closed and mask is not None else None)
 
 
 def _fill_name(value: Value | None) -> str:
     if isinstance(value, Opaque):
         return value.name
     if isinstance(value, Real):
-        return value.name
+        return value.name if all(power > 0 for _, power in value.powers) else ""
     if isinstance(value, Tensor):
         return value.traits.name
     return ""
 
 
-def _filled_cells(cells: Cells, region: Region | None, fill: float | None, call: Invocation) -> Cells | None:
+def filled_cells(cells: Cells, region: Region | None, fill: float | None, at: Site) -> Cells | None:
+    """The values of a mask after a fill."""
     if region is None or fill is None:
         return None
     if cells.region is None:
-        return Cells(fill, cells.inside, region, cells.at or call.at)
+        return Cells(fill, cells.inside, region, at)
+    if cells.region == region:
+        return Cells(fill, cells.outside, region, at)
+    if cells.region == region.complement():
+        return Cells(fill, cells.inside, region, at)
     hidden = cells.where(lambda x: x < 0)
     if hidden is not None and fill < 0:
-        return Cells(fill, 0.0, hidden.joined(region), cells.at or call.at)
+        return Cells(fill, 0.0, hidden.joined(region, union=True), at)
     return None
 
 
@@ -135,17 +165,24 @@ def nan_to_num(call: Invocation) -> Value | None:
     return replace(tensor, layout=elementwise_layout(tensor))
 
 
-@op("where", on="torch method")
+@op("where", on="method")
+def where_method(call: Invocation) -> Value | None:
+    """`scores.where(mask, other)`: the receiver is what is kept."""
+    return _choice(call, call.get(1, "condition"), call.get(0), call.get(2, "other"), (1, 0, 2))
+
+
+@op("where", on="torch")
 def where(call: Invocation) -> Value | None:
+    return _choice(call, call.get(0, "condition"), call.get(1, "input"), call.get(2, "other"), (0, 1, 2))
+
+
+def _choice(
+    call: Invocation, condition: Value | None, kept: Value | None, other: Value | None, places: tuple[int, int, int]
+) -> Value | None:
+    """`kept` where a condition holds, `other` elsewhere; `places` are those of the three in the call."""
     if len(call.args) + len(call.kwargs) < 3:
         return None
     state = call.state
-    if call.args and isinstance(call.at, object) and _is_method(call):
-        condition, kept, other = call.get(1, "condition"), call.get(0), call.get(2, "other")
-        places = (1, 0, 2)
-    else:
-        condition, kept, other = call.get(0, "condition"), call.get(1, "input"), call.get(2, "other")
-        places = (0, 1, 2)
     mask = state.as_tensor(condition)
     first, second = state.as_tensor(kept), state.as_tensor(other)
     a, b = state.as_real(kept), state.as_real(other)
@@ -154,18 +191,29 @@ def where(call: Invocation) -> Value | None:
     two = _plain(other, b)
     if one is not None and two is not None:
         cells = Cells(one, two, region, call.at) if region is not None else None
-        return replace(mask, dtype=None, traits=Traits(cells=cells)) if mask is not None else None
+        if mask is None:
+            return None
+        return replace(_chosen(state, call, mask, first, second), dtype=None, traits=Traits(cells=cells))
     if first is not None and two is not None and not _constant_tensor(first):
         return filled(call, first, condition, other, "where", places[0], places[2], holds=False)
     if second is not None and one is not None and not _constant_tensor(second):
         return filled(call, second, condition, kept, "where", places[0], places[1], holds=True)
     main = first if first is not None and (second is None or len(first.axes) >= len(second.axes)) else second
-    return replace(main, layout=None, traits=replace(main.traits, cells=None)) if main is not None else None
+    if main is None:
+        return None
+    return replace(_chosen(state, call, mask, first, second), dtype=None, traits=replace(main.traits, cells=None))
 
 
-def _is_method(call: Invocation) -> bool:
-    """`scores.where(mask, other)`: the receiver is what is kept."""
-    return call.name == "where" and bool(call.kwargs.get("__method__", Const(False)) != Const(False))
+def _chosen(state: State, call: Invocation, *tensors: Tensor | None) -> Tensor:
+    """The shape of a choice between tensors: all of them broadcast."""
+    known = [tensor for tensor in tensors if tensor is not None]
+    if any(tensor.lead is not None for tensor in known):
+        return replace(max(known, key=lambda t: (t.lead is None, len(t.axes))), layout=None)
+    result = known[0]
+    for tensor in known[1:]:
+        axes, _ = broadcast(state, result, tensor, call.at, call.name)
+        result = replace(result, axes=axes)
+    return replace(result, layout=joint_layout(result.axes, known) if len(known) == len(tensors) else None)
 
 
 def _constant_tensor(tensor: Tensor) -> bool:
@@ -186,21 +234,23 @@ def scattered(call: Invocation) -> Value | None:
     tensor = call.tensor()
     if tensor is None:
         return None
-    return replace(tensor, layout=elementwise_layout(tensor), traits=replace(tensor.traits, cells=None))
+    mask = call.tensor(1, "mask") if call.name.startswith("masked") else None
+    if mask is not None:
+        return _covered(call.state, tensor, mask, call).with_traits(cells=None)
+    layout = elementwise_layout(tensor) if call.name.startswith("index") and "add" not in call.name else None
+    return replace(tensor, layout=layout, traits=replace(tensor.traits, cells=None))
 
 
 @op("pad", on="F")
 def pad(call: Invocation) -> Value | None:
     """Axes grown at their ends; which ones is told by the pairs, last axis first."""
-    from msalint.ops.axes import dense_like, new_axis
-    from msalint.values import Items
-
     tensor, given = call.tensor(), call.get(1, "pad")
     if tensor is None:
         return None
     if not isinstance(given, Items):
         return replace(forget_axes(tensor), traits=replace(tensor.traits, cells=None))
     amounts = [call.state.as_int(item) for item in given.items]
+    source = tensor
     tensor = call.state.with_trailing(tensor, len(amounts) // 2)
     axes = list(tensor.axes)
     for i in range(len(amounts) // 2):
@@ -213,28 +263,30 @@ def pad(call: Invocation) -> Value | None:
         size = call.state.size_of(axes[place])
         grown = size + (low + high) if low is not None and high is not None else None
         axes[place] = new_axis(grown, axes[place][0].ident.kind if axes[place] else "new")
-    return dense_like(tensor, axes, tensor.lead, cells=None)
+    layout = None if all(n == 0 for n in amounts) else copied_layout(axes, tensor.lead, [source])
+    cells = _padded_cells(call, tensor.traits.cells, amounts)
+    return replace(dense_like(tensor, axes, tensor.lead, cells=cells), layout=layout)
+
+
+def _padded_cells(call: Invocation, cells: Cells | None, amounts: list[int | None]) -> Cells | None:
+    """A mask with more cells at its ends: of new keys that are kept, or of places where there is nothing real."""
+    if cells is None or call.get(2, "mode") not in (None, Const("constant")):
+        return None
+    given = call.get(3, "value")
+    real = call.state.as_real(given) if given is not None and given != Const(None) else Real(0.0)
+    value = real.constant if real is not None else None
+    if value is None or cells.inside is None:
+        return None
+    if cells.region is None:
+        edge = Region(frozenset({"padding"}), "keep", made_at=call.at)
+        return Cells(cells.inside, value, edge, call.at) if value != cells.inside else cells
+    if value not in {cells.inside, cells.outside}:
+        return None
+    side = "inside" if value == cells.inside else "outside"
+    on_keys = any(amount is None or amount > 0 for amount in amounts[:2])
+    fed = cells.region.fed | {side} if on_keys else cells.region.fed
+    return replace(cells, region=replace(cells.region.aside(), fed=frozenset(fed)))
 
 
 def forget_axes(tensor: Tensor) -> Tensor:
-    from msalint.ops.axes import vague
-
     return vague(tensor)
-
-
-class NaNGuards:
-    """Repairs that came after the softmax: the masks before it leave no NaN behind."""
-
-    def __init__(self, guarded: set[int]) -> None:
-        self.guarded = guarded
-
-    def applied(self, facts: list[Fact]) -> list[Fact]:
-        """The facts, with `guarded` set where a later repair covers them."""
-        if not self.guarded:
-            return facts
-        return [self._one(fact) for fact in facts]
-
-    def _one(self, fact: Fact) -> Fact:
-        if isinstance(fact, (MaskFilled, MaskAdded)) and id(fact.softmaxed_at) in self.guarded:
-            return replace(fact, guarded=True)
-        return fact

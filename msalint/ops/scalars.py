@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 from msalint.ops.table import Invocation, op
@@ -38,7 +39,10 @@ def arithmetic(state: State, operator: str, left: Value, right: Value) -> Value 
     x, y = state.as_real(left), state.as_real(right)
     if x is None or y is None:
         return None
-    return _of_reals(operator, x, y, a is not None and b is not None)
+    value = _of_reals(operator, x, y)
+    if operator == "/" and isinstance(value, Real) and a is not None and b is not None:
+        return replace(value, division=(a, b))
+    return value
 
 
 def _of_integers(operator: str, a: Size, b: Size) -> Value | None:
@@ -62,14 +66,11 @@ def _of_integers(operator: str, a: Size, b: Size) -> Value | None:
     return None
 
 
-def _of_reals(operator: str, x: Real, y: Real, integers: bool) -> Value | None:
+def _of_reals(operator: str, x: Real, y: Real) -> Value | None:
     if operator == "*":
         return x * y
     if operator == "/":
-        if y.constant == 0:
-            return None
-        result = x * y.inverse()
-        return Real(result.coefficient, result.powers, result.name, from_float_division=True) if integers else result
+        return None if y.constant == 0 else x * y.inverse()
     if operator == "**":
         exponent = y.constant
         if exponent is None:

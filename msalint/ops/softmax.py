@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from msalint.facts import MaskAdded, MaskFilled, MaskMultiplied, Softmaxed
+from msalint.facts import Softmaxed
 from msalint.ops.attending import factors_of, is_attention, scaling_of
 from msalint.ops.axes import elementwise_layout, forget_content, locate, vague
+from msalint.ops.hiding import tell_masks
 from msalint.ops.layout import is_head
+from msalint.ops.mask_place import tell_places
 from msalint.ops.table import Invocation, op
 from msalint.facts import Scaling
 from msalint.diagnostic import Site
 from msalint.shapes.axes import Layout, axis_name
-from msalint.shapes.vocabulary import says
+from msalint.shapes.size import Size
 from msalint.state import State
-from msalint.values import Const, DType, MaskUse, Normalised, Opaque, Product, Region, Tensor, Value
+from msalint.values import Const, DType, Int, Normalised, Product, Tensor, Total, Value
 
 
 @op("softmax log_softmax softmin gumbel_softmax")
@@ -56,12 +58,22 @@ def normalise(
         built_at,
     )
     tell_softmax(call, tensor, normalised, explicit, implicit, dim_site, by_hand)
-    tell_masks(state, tensor, normalised)
+    if tensor.traits.product is not None:
+        tell_masks(state, tensor, normalised)
+        tell_places(state, tensor)
     dtype = call.kwargs.get("dtype")
     kind = dtype.kind if isinstance(dtype, DType) else tensor.dtype
-    content = replace(forget_content(tensor.traits), softmax=None if log else normalised, name=tensor.traits.name)
-    layout = elementwise_layout(tensor)
-    return replace(tensor, layout=layout, dtype=kind, traits=content)
+    content = replace(forget_content(tensor.traits), name=tensor.traits.name)
+    content = replace(content, logarithm=normalised) if log else replace(content, softmax=normalised)
+    layout = Layout.dense(tensor.axes, tensor.lead)
+    return replace(tensor, layout=layout, dtype=kind, traits=replace(content, moved=None, implementation_layout=False))
+
+
+def divided_by_sum(state: State, exponential: Tensor, total: Total, at: Site, site: Site) -> Tensor:
+    """`exp(scores) / exp(scores).sum(dim, keepdim=True)`: softmax by hand."""
+    call = Invocation(state, at, "softmax", [exponential], sites=[site])
+    weights = normalise(call, total.exponent, Int(Size.of(total.place)), None, by_hand=True)
+    return replace(weights, dtype=exponential.dtype, layout=elementwise_layout(exponential))
 
 
 def _implicit_dim(state: State, tensor: Tensor) -> int | None:
@@ -108,11 +120,13 @@ def tell_softmax(
             same_source=same_source,
             unit=unit,
             bounded=tensor.traits.bounded,
+            biased=tensor.traits.biased,
+            pixels=product is not None and _of_pixels(product),
             by_hand=by_hand,
             implicit_dim=implicit,
             dim_site=dim_site,
             receiver=call.receiver(),
-            context=state.context,
+            context=state.purpose(),
             built_at=normalised.built_at,
             reached=state.in_module,
         )
@@ -122,103 +136,19 @@ def tell_softmax(
 def _multi_head(product: Product) -> bool:
     """Heads were split off both sides, or fold into an axis of the product."""
     for tensor in (product.left, product.right):
-        if not any(is_head(atom) for axis in tensor.axes[:-1] for atom in axis):
+        if not any(is_head(atom, tensor.axes) for axis in tensor.axes[:-1] for atom in axis):
             return False
     return True
+
+
+def _of_pixels(product: Product) -> bool:
+    made = (product.left.traits.projection, product.right.traits.projection)
+    return all(projection is not None and projection.kind in {"Conv2d", "Conv3d"} for projection in made)
 
 
 def _same_source(product: Product) -> bool:
     left, right = product.left.traits.projection, product.right.traits.projection
     return left is not None and right is not None and left.source == right.source and left.source != ""
-
-
-# --- masks that were put on the scores ---------------------------------------------------------------------------
-
-
-def tell_masks(state: State, scores: Tensor, normalised: Normalised) -> None:
-    """Tell of each mask on the scores, now that it is known what they are and which rows they leave."""
-    uses = scores.traits.masks
-    attention = scores.traits.product is not None
-    empty = rows_may_be_empty(uses)
-    for use in uses:
-        tensor = use.value if isinstance(use.value, Tensor) else None
-        name = tensor.traits.name if tensor else use.value.name if isinstance(use.value, Opaque) else ""
-        made_at = tensor.traits.cells.at if tensor and tensor.traits.cells else None
-        site = use.mask_site or use.at
-        if use.how == "multiplied":
-            state.emit(MaskMultiplied(use.at, site, name, normalised.at))
-        elif use.how == "added":
-            state.emit(
-                MaskAdded(
-                    use.at,
-                    cells=tensor.traits.cells if tensor else None,
-                    hidden=use.hidden,
-                    mask_site=site,
-                    mask_name=name,
-                    attention=attention,
-                    inverted=is_inverted(use.hidden),
-                    empty_rows=empty,
-                    made_at=made_at,
-                    softmaxed_at=normalised.at,
-                    bounded=scores.traits.bounded,
-                )
-            )
-        else:
-            state.emit(
-                MaskFilled(
-                    use.at,
-                    fill=use.fill,
-                    fill_site=use.fill_site,
-                    mask_site=site,
-                    hidden=use.hidden,
-                    mask_name=name,
-                    how=use.how,
-                    attention=attention,
-                    empty_rows=empty,
-                    half=state.half_in_sight or scores.dtype == "half",
-                    inverted=is_inverted(use.hidden),
-                    made_at=made_at,
-                    softmaxed_at=normalised.at,
-                    bounded=scores.traits.bounded,
-                    in_place=use.in_place,
-                    fill_parameter=use.fill_name,
-                )
-            )
-
-
-def is_inverted(hidden: Region | None) -> bool:
-    """What is hidden is known to be what was to be kept, by more than a name."""
-    return hidden is not None and hidden.meaning == "keep" and hidden.strong and hidden.side is None
-
-
-def rows_may_be_empty(uses: tuple[MaskUse, ...]) -> bool | None:
-    """Whether a row may be hidden whole: not by one causal mask that keeps its diagonal; None if nothing is known."""
-    hiding = [use for use in uses if use.how != "multiplied"]
-    if not hiding:
-        return None
-    if len(hiding) == 1:
-        region = hiding[0].hidden
-        value = hiding[0].value
-        name = value.traits.name if isinstance(value, Tensor) else ""
-        if says(name, "causal", "tril", "triu", "future", "subsequent", "lower", "upper"):
-            return False
-        if region is None:
-            return True if isinstance(value, Tensor) else None
-        if region.kinds == {"causal"}:
-            return hides_diagonal(region)
-        if says(region.name, "causal", "tril", "triu", "future", "subsequent"):
-            return False
-        return True
-    return True
-
-
-def hides_diagonal(region: Region) -> bool:
-    """Whether a causal region takes the diagonal with it."""
-    if region.side == "upper" and region.offset is not None:
-        return region.offset <= 0
-    if region.side == "lower" and region.offset is not None:
-        return region.offset >= 0
-    return False
 
 
 def dense_scores(tensor: Tensor) -> Tensor:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Optional
 
 from msalint.diagnostic import Site
+from msalint.shapes.axes import Layout, MemoryItem
 from msalint.shapes.size import Size
 from msalint.state import State
 from msalint.values import NONE, Const, DType, Int, Items, Opaque, Real, ShapeValue, Tensor, Value
@@ -27,6 +28,7 @@ def op(names: str, *, on: str = "torch method") -> Callable[[Operation], Operati
 
     `on` holds "torch", "F", "special", "method", or full names such as "einops.rearrange" (then `names` is empty).
     A method gets its tensor as the first argument, so one function serves `torch.softmax(x, 1)` and `x.softmax(1)`.
+    A name that ends in `_` works in place: the result is the tensor, with the memory and the dtype that it has.
     """
 
     def enter(operation: Operation) -> Operation:
@@ -35,13 +37,40 @@ def op(names: str, *, on: str = "torch method") -> Callable[[Operation], Operati
                 PATHS[place] = operation
                 continue
             for name in names.split():
+                entered = in_place(operation) if name.endswith("_") and not name.endswith("__") else operation
                 if place == "method":
-                    METHODS[name] = operation
+                    METHODS[name] = entered
                 else:
-                    PATHS[_PLACES[place] + name] = operation
+                    PATHS[_PLACES[place] + name] = entered
         return operation
 
     return enter
+
+
+def in_place(operation: Operation) -> Operation:
+    """The operation writing into its first argument: a new value in the old memory."""
+
+    def written(call: Invocation) -> Value | None:
+        result = operation(call)
+        before = call.tensor()
+        if before is None or not isinstance(result, Tensor):
+            return result
+        return replace(result, layout=_renamed(before, result), dtype=before.dtype)
+
+    return written
+
+
+def _renamed(before: Tensor, after: Tensor) -> Layout | None:
+    """The memory order of a tensor whose axes an operation in place may have given other identities."""
+    old = [atom.ident for axis in before.axes for atom in axis]
+    new = [atom.ident for axis in after.axes for atom in axis]
+    if before.layout is None or before.lead is not after.lead or len(old) != len(new):
+        return None
+    if set(old) == set(new):
+        return before.layout
+    names: dict[MemoryItem, MemoryItem] = dict(zip(old, new))
+    order = tuple(names.get(item, item) for item in before.layout.order)
+    return Layout(order, frozenset(names.get(item, item) for item in before.layout.gaps))
 
 
 @dataclass
@@ -133,6 +162,7 @@ class Invocation:
         for value in values:
             size = self.state.as_size(value)
             if size is None:
+                self.state.refuse_float(value, self.at)
                 return None
             result.append(None if size.constant == -1 else size)
         return result

@@ -8,19 +8,19 @@ if TYPE_CHECKING:
     from msalint.runtime.attention import KeyValueCache, MultiHeadSelfAttention
     from msalint.runtime.checked import ShapeError, shape_checked
     from msalint.runtime.import_hook import check_package
-    from msalint.runtime.probe import probe
+    from msalint.runtime.probing import probe
     from msalint.runtime.recorder import record_attention
-    from msalint.runtime.trace_shapes import trace_shapes
+    from msalint.runtime.shape_tracing import trace_shapes
 
 _HOMES = {
     "KeyValueCache": "attention",
     "MultiHeadSelfAttention": "attention",
     "ShapeError": "checked",
     "check_package": "import_hook",
-    "probe": "probe",
+    "probe": "probing",
     "record_attention": "recorder",
     "shape_checked": "checked",
-    "trace_shapes": "trace_shapes",
+    "trace_shapes": "shape_tracing",
 }
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 
+# No module in here has the name of something in `__all__`: importing it would put the module in its place.
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'msalint.runtime' has no attribute {name!r}")

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from msalint.runtime.inputs import is_mask_name
 from msalint.runtime.request import Request
 from msalint.runtime.subject import Subject, caller
+from msalint.runtime.tracer import Tracer
 from msalint.shapes.vocabulary import mask_polarity, says
 
 MAIN = ("query", "x", "hidden_states", "input_ids", "ids", "src", "q")
@@ -63,11 +64,14 @@ class Experiment:
         wide = copy.deepcopy(target).eval().double()
         self.module, self.dtype = wide, torch.float64
         try:
-            self.run(self.tokens(0))
+            with Tracer() as tracer:
+                self.run(self.tokens(0))
         except Exception:
-            # A float32 constant inside; the tolerances follow the dtype.
-            return copy.deepcopy(target).eval(), torch.float32
-        return wide, torch.float64
+            narrow = True
+        else:
+            # A softmax in float32 by choice: masks and tolerances have to follow the narrower dtype.
+            narrow = any(op.dtype in (torch.float32, torch.float16, torch.bfloat16) for op in tracer.ops)
+        return (copy.deepcopy(target).eval(), torch.float32) if narrow else (wide, torch.float64)
 
     @property
     def is_ids(self) -> bool:
@@ -75,8 +79,8 @@ class Experiment:
 
     @property
     def tolerance(self) -> float:
-        """Rounding of a few thousand operations on values of order one."""
-        return 2.0**12 * torch.finfo(self.dtype).eps
+        """Rounding of a few hundred operations on values of order one."""
+        return 2.0**9 * torch.finfo(self.dtype).eps
 
     def source(self) -> str:
         try:
@@ -189,6 +193,10 @@ class Experiment:
             for name in self.parameters:
                 if name in ("causal", "is_causal", "use_causal_mask"):
                     yield MaskWay(name, "True", "a flag")
+
+    def states_polarity(self, name: str) -> bool:
+        """Whether it is said what True means in a mask of this name."""
+        return (self.request.mask_true or mask_polarity(name)) is not None
 
     def _codings(self, name: str) -> tuple[str, ...]:
         polarity = self.request.mask_true or mask_polarity(name)

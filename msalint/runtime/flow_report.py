@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from msalint.runtime.trace_shapes import Flow, Row
+from msalint.runtime.shape_tracing import Flow, Row
 
 _TEXT_WIDTH = 46
 

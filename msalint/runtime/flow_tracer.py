@@ -27,7 +27,7 @@ from msalint.runtime.labels import (
     projected,
     row_labels,
 )
-from msalint.runtime.sizes import Sizes
+from msalint.runtime.layout import AXES
 from msalint.runtime.tracer import TracedOp, TracedTensor, Tracer
 
 _MOVES = frozenset(
@@ -94,6 +94,7 @@ class FlowTracer(Tracer):
         self.sites: list[TracedOp] = []
         self.weights: list[TracedOp] = []
         self.scales: list[Scale] = []
+        self._softmaxed: set[int] = set()
         self._multipliers: dict[int, float | None] = {}
 
     def label_input(self, tensor: Tensor, labels: Labels) -> None:
@@ -102,12 +103,31 @@ class FlowTracer(Tracer):
     def seen(
         self, op: TracedOp, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
     ) -> None:
+        self._note_weights(op)
         if max(_count(tensor.shape) for tensor in op.results) > LARGEST:
             return
         with torch._C.DisableTorchFunction():
             self._note_multipliers(args)
             for number, labels in self._derived(op, func, args, kwargs):
                 self.labels[number] = labels
+
+    def _note_weights(self, op: TracedOp) -> None:
+        """Count sites without labels too: a large tensor has none."""
+        name = op.name.rpartition(".")[2]
+        known = [tensor for tensor in op.inputs if tensor.number in self._softmaxed]
+        if name in _SOFTMAXES:
+            self._softmaxed.add(op.result.number)
+        elif name in ("scaled_dot_product_attention", "multi_head_attention_forward", "_native_multi_head_attention"):
+            self._note_site(op)
+        elif contraction_of(op) is not None:
+            if len(known) == 1:
+                self._note_site(op)
+        elif known and (name in _MOVES or any(tensor.shape == op.result.shape for tensor in known)):
+            self._softmaxed.update(tensor.number for tensor in op.results)
+
+    def _note_site(self, op: TracedOp) -> None:
+        if not self.sites or self.sites[-1] is not op:
+            self.sites.append(op)
 
     def _note_multipliers(self, args: tuple[Any, ...]) -> None:
         """Remember what scales may be made of: the value of a tensor of one element, and which tensors are learned."""
@@ -231,7 +251,7 @@ class FlowTracer(Tracer):
             if left.pair or right.pair:
                 weights, values = (left, right) if left.pair else (right, left)
                 found = list(contract.value_problems(op, weights, values, spec, left.pair))
-                self.sites.append(op)
+                self._note_site(op)
                 if found:
                     # What comes out is no context; nothing further down is its own fault.
                     self.problems += found
@@ -243,7 +263,6 @@ class FlowTracer(Tracer):
                 found = list(contract.score_problems(op, left, right, spec))
                 if found:
                     self.problems += found
-                    self.sites.append(op)
                     return
             labels = product(left, right, spec, shape)
             if labels.pair:
@@ -265,7 +284,6 @@ class FlowTracer(Tracer):
         query, key, value = (self._labels_of(given.get(name)) for name in ("query", "key", "value"))
         self._fused_scale(op, query, key)
         self.problems += contract.api_problems(op, query, key, value)
-        self.sites.append(op)
         if query is None:
             return
         shape = op.result.shape
@@ -298,7 +316,6 @@ class FlowTracer(Tracer):
         token_axis = 0 if name == "multi_head_attention_forward" else 1
         if len(tensors[1].shape) == 3:
             self.problems += contract.module_api_problems(op, key, token_axis)
-        self.sites.append(op)
         if query is not None and _shape(query) == op.result.shape:
             yield op.result.number, projected(query, op.result.shape)
 
@@ -340,16 +357,18 @@ def input_labels(tensor: Tensor, batch_first: bool = True) -> Labels | None:
     return row_labels(shape, None, 0, (1,)) if len(shape) == 2 else None
 
 
-def labels_by_size(tensor: Tensor, sizes: Sizes) -> Labels | None:
-    """Labels of an input made on distinct sizes: each axis is told by its size. None if one is not."""
+def labels_of_kind(tensor: Tensor, kind: str) -> Labels | None:
+    """Labels of an input whose layout is known; of ids (batch, seq) too. None for a tensor of another rank."""
     shape = tuple(tensor.shape)
-    features = {sizes.d_k, sizes.d_model, sizes.heads}
-    sample = [axis for axis, size in enumerate(shape) if size == sizes.batch]
-    token = [axis for axis, size in enumerate(shape) if size in (sizes.seq, sizes.memory)]
-    rest = [axis for axis, size in enumerate(shape) if size in features]
-    if len(sample) != 1 or len(token) != 1 or len(rest) != len(shape) - 2 or tensor.dtype == torch.bool:
+    if _count(shape) > LARGEST or tensor.dtype == torch.bool:
         return None
-    return row_labels(shape, sample[0], token[0], rest) if _count(shape) <= LARGEST else None
+    if len(shape) == 2 and not tensor.is_floating_point():
+        return row_labels(shape, 0, 1, ())
+    axes = AXES["rows"] if kind in ("named", "ids") else AXES.get(kind, ())
+    if len(axes) != len(shape):
+        return None
+    features = [axis for axis, name in enumerate(axes) if name in ("head", "d_k", "d_model")]
+    return row_labels(shape, axes.index("batch"), axes.index("seq"), features)
 
 
 def _embedded(labels: Labels, shape: tuple[int, ...]) -> Labels:

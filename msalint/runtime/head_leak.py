@@ -47,33 +47,29 @@ def _features(gradient: Tensor | None, output: Tensor) -> Tensor:
 
 
 def _projections(it: Experiment) -> tuple[list[Tensor], Tensor]:
-    """Outputs of the linear layers before attention, and the input of the one after it."""
+    """Outputs of the linear layers before attention, and the input of the first one after it."""
     assert isinstance(it.module, nn.Module)
-    events: list[tuple[str, Tensor]] = []
-    handles: list[Any] = []
+    width, before, context = it.sizes.d_model, list[Tensor](), list[Tensor]()
+    with torch.enable_grad(), record_attention(it.module) as attentions:
 
-    def note(_: nn.Module, args: tuple[Any, ...], output: Tensor) -> None:
-        events.append(("in", args[0]))
-        events.append(("out", output))
+        def note(_: nn.Module, args: tuple[Any, ...], output: Tensor) -> None:
+            if attentions:
+                context.append(args[0])
+            elif output.requires_grad and output.shape[-1] >= width:
+                before.append(output)
 
-    layers = [layer for layer in it.module.modules() if isinstance(layer, nn.Linear)]
-    handles += [layer.register_forward_hook(note) for layer in layers]
-    try:
-        with torch.enable_grad(), record_attention(it.module) as attentions:
+        layers = [layer for layer in it.module.modules() if isinstance(layer, nn.Linear)]
+        handles = [layer.register_forward_hook(note) for layer in layers]
+        try:
             it.run(it.tokens(0))
-    finally:
-        for handle in handles:
-            handle.remove()
+        finally:
+            for handle in handles:
+                handle.remove()
     if len(attentions) != 1:
         raise NotApplicable(f"it has {len(attentions)} attention calls, not one")
-    width = it.sizes.d_model
-    found = [
-        tensor for kind, tensor in events[:-2] if kind == "out" and tensor.requires_grad and tensor.shape[-1] >= width
-    ]
-    last = [tensor for kind, tensor in events if kind == "in"]
-    if not found or len(last) < 2 or not last[-1].requires_grad:
+    if not before or not context or not context[0].requires_grad:
         raise NotApplicable("it has no linear layers both before and after its attention")
-    return found, last[-1]
+    return before, context[0]
 
 
 def _heads(it: Experiment) -> int:

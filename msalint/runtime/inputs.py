@@ -14,14 +14,14 @@ from torch import Tensor, nn
 from msalint.runtime.bindings import evaluate
 from msalint.runtime.guess import Unguessable, size_for
 from msalint.runtime.hints import is_array
-from msalint.runtime.layout import declared_layout
+from msalint.runtime.layout import AXES, declared_layout
 from msalint.runtime.request import Request
 from msalint.runtime.sizes import Sizes
 from msalint.runtime.target import TargetError
 from msalint.shapes.notation import NotationError, Term, parse_jaxtyping
 from msalint.shapes.vocabulary import BATCH, mask_polarity, role_of_name, says
 
-_ID_NAMES = frozenset("input_ids ids idx tokens token_ids indices src_ids tgt_ids".split())
+_ID_NAMES = frozenset("input_ids ids idx token_ids indices src_ids tgt_ids".split())
 _LENGTH_NAMES = frozenset("lengths lens seq_lens src_lengths tgt_lengths seq_lengths input_lengths".split())
 _MEMORY_NAMES = frozenset(
     "memory context encoder_hidden_states enc_out encoder_output encoder_outputs kv y cond".split()
@@ -30,7 +30,7 @@ _MEMORY_NAMES = frozenset(
 
 def forms(built: Any, request: Request, sizes: Sizes) -> Iterator[tuple[Sizes, str, dict[str, Any]]]:
     """Ways to call it, the most natural first: hidden states, then ids, then heads, then images."""
-    fitted = _fitted_sizes(built, sizes)
+    fitted = _told_apart(_fitted_sizes(built, sizes), request)
     kinds = ("named",) if request.call is not None else _kinds(built)
     fills = (None, "rows", "wide") if _wants_mask(built) else (None,)
     for fill, kind in itertools.product(fills, kinds):
@@ -88,6 +88,31 @@ def _fitted_sizes(built: Any, sizes: Sizes) -> Sizes:
     if width:
         return sizes.changed(heads=1, d_k=width)
     return sizes
+
+
+def _told_apart(sizes: Sizes, request: Request) -> Sizes:
+    """Another length and batch where one that nobody asked for would read as heads or widths."""
+    taken = {sizes.heads, sizes.d_k, sizes.d_model}
+    if request.seq is None and sizes.seq in taken:
+        sizes = sizes.changed(seq=next(size for size in (5, 6, 9, 10, 13) if size not in taken))
+    if request.batch is None and sizes.batch in taken | {sizes.seq}:
+        sizes = sizes.changed(batch=next(size for size in (2, 3, 4, 10) if size not in taken | {sizes.seq}))
+    if sizes.memory in taken | {sizes.seq, sizes.batch}:
+        sizes = sizes.changed(memory=next(size for size in (11, 12, 14, 15, 17) if size not in taken))
+    return sizes.changed(batch=request.batch or sizes.batch, seq=request.seq or sizes.seq)
+
+
+def sizes_of_input(sizes: Sizes, kind: str, shape: tuple[int, ...]) -> Sizes:
+    """The sizes with batch, length and width as an input has them that a person gave."""
+    axes = AXES.get(kind)
+    if axes is None or len(shape) != len(axes):
+        return sizes
+    by_name = dict(zip(axes, shape, strict=True))
+    sizes = sizes.changed(batch=by_name["batch"], seq=by_name["seq"])
+    if "head" in by_name:
+        return sizes.changed(heads=by_name["head"], d_k=by_name["d_k"])
+    heads = sizes.heads if by_name["d_model"] % sizes.heads == 0 else 1
+    return sizes.changed(heads=heads, d_k=by_name["d_model"] // heads)
 
 
 def _kinds(built: Any) -> tuple[str, ...]:
@@ -158,6 +183,8 @@ def _input(name: str, hint: Any, sizes: Sizes, kind: str, first: bool) -> Any:
         return 0.0
     if hint is bool:
         return False
+    if name in ("position_ids", "positions"):
+        return torch.arange(sizes.seq).expand(sizes.batch, sizes.seq)
     if name in _LENGTH_NAMES:
         return torch.full((sizes.batch,), sizes.seq)
     if name in _ID_NAMES or kind == "ids":

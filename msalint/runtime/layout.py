@@ -25,11 +25,11 @@ TWIN: dict[str, Layout] = {
 }
 """The other layout of the same rank."""
 
-SPELLED: dict[str, str] = {
-    "rows": "(batch, seq, d_model)",
-    "seq_first": "(seq, batch, d_model)",
-    "heads": "(batch, head, seq, d_k)",
-    "heads_third": "(batch, seq, head, d_k)",
+AXES: dict[str, tuple[str, ...]] = {
+    "rows": ("batch", "seq", "d_model"),
+    "seq_first": ("seq", "batch", "d_model"),
+    "heads": ("batch", "head", "seq", "d_k"),
+    "heads_third": ("batch", "seq", "head", "d_k"),
 }
 
 _BY_ROLES: dict[tuple[str | None, ...], Layout] = {
@@ -44,6 +44,8 @@ def declared_layout(built: Any) -> Layout | None:
     """The layout that a module or function states: a `batch_first` of its own, a docstring or comment such as
     "x: (B, L, D)", or the names it unpacks a parameter's shape into. None if it states none, or several."""
     own = getattr(built, "batch_first", None)
+    if own is None and type(built).__module__.startswith("torch.nn."):
+        own = next((part.batch_first for part in built.modules() if hasattr(part, "batch_first")), None)
     if isinstance(own, bool):
         return "rows" if own else "seq_first"
     function = built.forward if isinstance(built, nn.Module) else built

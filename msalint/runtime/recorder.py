@@ -29,6 +29,8 @@ class Attention:
     op: TracedOp
     module: str
     """The dotted name of the innermost module that was running, "" for the model itself."""
+    scored: bool = True
+    """The softmax ran over products of queries and keys, not over what a layer gave (pooling, linear attention)."""
 
     @property
     def by_head(self) -> Tensor:
@@ -47,6 +49,8 @@ class WeightsTracer(Tracer):
         self.attentions: list[Attention] = []
         self.running: list[str] = []
         self._softmaxed: set[int] = set()
+        self._unscored: set[int] = set()
+        self._products: set[int] = set()
 
     def seen(
         self, op: TracedOp, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
@@ -58,21 +62,31 @@ class WeightsTracer(Tracer):
             self._keep(_module_weights(func, args, kwargs), op)
         elif name in SOFTMAXES:
             self._softmaxed.add(op.result.number)
+            if not any(tensor.number in self._products for tensor in op.inputs):
+                self._unscored.add(op.result.number)
         else:
             spec = contraction_of(op)
             if spec is not None:
                 operand = _weights_operand(spec, op, args, self._softmaxed)
                 if operand is not None:
-                    self._keep(operand, op)
-            elif self._inherits(op, name):
-                self._softmaxed.update(tensor.number for tensor in op.results)
+                    scored = not any(tensor.number in self._unscored for tensor in op.inputs)
+                    self._keep(operand, op, scored)
+                elif not any(isinstance(value, nn.Parameter) for value in args):
+                    self._products.add(op.result.number)
+            else:
+                for marked in (self._softmaxed, self._unscored, self._products):
+                    if _inherits(op, name, marked):
+                        marked.update(tensor.number for tensor in op.results)
 
-    def _inherits(self, op: TracedOp, name: str) -> bool:
-        known = [tensor for tensor in op.inputs if tensor.number in self._softmaxed]
-        return bool(known) and (name in MOVES or any(tensor.shape == op.result.shape for tensor in known))
+    def _keep(self, weights: Tensor, op: TracedOp, scored: bool = True) -> None:
+        running = self.running[-1] if self.running else ""
+        self.attentions.append(Attention(weights.detach().cpu(), op, running, scored))
 
-    def _keep(self, weights: Tensor, op: TracedOp) -> None:
-        self.attentions.append(Attention(weights.detach().cpu(), op, self.running[-1] if self.running else ""))
+
+def _inherits(op: TracedOp, name: str, marked: set[int]) -> bool:
+    """Whether a result goes on being what an input was: moved, or changed element by element."""
+    known = [tensor for tensor in op.inputs if tensor.number in marked]
+    return bool(known) and (name in MOVES or any(tensor.shape == op.result.shape for tensor in known))
 
 
 @contextmanager

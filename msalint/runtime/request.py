@@ -22,6 +22,8 @@ class Request:
     device: str = "cpu"
     call: str | None = None
     sizes: tuple[Sizes, ...] = CANDIDATES
+    batch: int | None = None
+    seq: int | None = None
     seed: int = 0
     dropout: float = 0.0
     """The dropout rate to build with: above 0 where its effect is to be seen."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from msalint.runtime.guess import Unguessable, constructor_arguments
-from msalint.runtime.inputs import forms, inputs_of
+from msalint.runtime.inputs import forms, inputs_of, sizes_of_input
 from msalint.runtime.layout import TWIN, declared_layout
 from msalint.runtime.request import Request
 from msalint.runtime.sizes import Sizes
@@ -116,6 +116,8 @@ def other_layout(subject: Subject, request: Request) -> Subject | None:
 
 def _subject(target: Any, built: Any, inputs: Mapping[str, Any], request: Request, sizes: Sizes, kind: str) -> Subject:
     name = getattr(target, "__name__", type(target).__name__)
+    for shape in list(request.inputs.values())[:1]:
+        sizes = sizes_of_input(sizes, kind, shape)
     if request.call is not None:
         return Subject(name, built, inputs, sizes, caller(built, request.call, inputs), kind)
     return Subject(name, built, inputs, sizes, lambda: built(**inputs), kind)

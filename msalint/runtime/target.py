@@ -22,7 +22,7 @@ def load_target(text: str) -> Any:
     place, colon, name = text.rpartition(":")
     if not colon or (len(place) == 1 and name.startswith(("\\", "/"))):
         place, name = text, ""
-    module = _load_file(Path(place)) if place.endswith(".py") else _load_module(place)
+    module = load_file(Path(place)) if place.endswith(".py") else _load_module(place)
     if not name:
         return _only_candidate(module, text)
     found: Any = module
@@ -35,9 +35,12 @@ def load_target(text: str) -> Any:
     return found
 
 
-def _load_file(path: Path) -> ModuleType:
+def load_file(path: Path) -> ModuleType:
+    """A file of a package is imported as its module; where its package can't be, with bare packages around it."""
     if not path.is_file():
         raise TargetError(f"there is no file {path}")
+    if (path.resolve().parent / "__init__.py").is_file():
+        return _load_from_package(path.resolve())
     name = f"msalint_target_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
@@ -55,6 +58,33 @@ def _load_file(path: Path) -> ModuleType:
     return module
 
 
+def _load_from_package(path: Path) -> ModuleType:
+    root, names = path.parent, [path.stem]
+    while (root / "__init__.py").is_file():
+        names.insert(0, root.name)
+        root = root.parent
+    dotted = ".".join(names)
+    before = set(sys.modules)
+    sys.path.insert(0, str(root))
+    try:
+        return importlib.import_module(dotted)
+    except Exception as first:
+        for name in set(sys.modules) - before:
+            if name.split(".")[0] == names[0]:
+                del sys.modules[name]
+        try:
+            # The package's own __init__ may need what the file itself does not.
+            for depth in range(1, len(names)):
+                bare = ModuleType(".".join(names[:depth]))
+                bare.__path__ = [str(root.joinpath(*names[:depth]))]
+                sys.modules.setdefault(bare.__name__, bare)
+            return importlib.import_module(dotted)
+        except Exception:
+            raise TargetError(f"importing {dotted} fails: {describe_error(first)}") from first
+    finally:
+        sys.path.remove(str(root))
+
+
 def _load_module(name: str) -> ModuleType:
     if not all(part.isidentifier() for part in name.split(".")):
         raise TargetError(f"{name!r} is neither a module nor a .py file; write pkg.module:Class or path/file.py:Class")
@@ -68,7 +98,7 @@ def _load_module(name: str) -> ModuleType:
 
 
 def _only_candidate(module: ModuleType, text: str) -> Any:
-    found = _candidates(module)
+    found = candidates(module)
     named = [name for name in found if "attention" in name.lower() or "attn" in name.lower()]
     for names in (found, named):
         if len(names) == 1:
@@ -76,7 +106,8 @@ def _only_candidate(module: ModuleType, text: str) -> Any:
     raise TargetError(f"say which one is meant, as in {text}:Name{_choices(module)}")
 
 
-def _candidates(module: ModuleType) -> list[str]:
+def candidates(module: ModuleType) -> list[str]:
+    """The names of the torch modules that a module defines itself."""
     return [
         name
         for name, value in vars(module).items()
@@ -85,7 +116,7 @@ def _candidates(module: ModuleType) -> list[str]:
 
 
 def _choices(module: ModuleType) -> str:
-    names = _candidates(module)
+    names = candidates(module)
     return f"; it defines {', '.join(names)}" if names else "; it defines no torch module"
 
 

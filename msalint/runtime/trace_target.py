@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass
 from typing import Any
 
-from msalint.runtime.layout import SPELLED
+from torch import nn
+
+from msalint.runtime.layout import AXES
 from msalint.runtime.request import Request
+from msalint.runtime.shape_tracing import Flow, run_traced
 from msalint.runtime.subject import Subject, first_attempt, other_layout, subject_of
 from msalint.runtime.target import TargetError, describe_error
-from msalint.runtime.trace_shapes import Flow, run_traced
 
 
 @dataclass(frozen=True)
@@ -21,9 +24,20 @@ class TargetTrace:
     failure: TargetError | None
 
     @property
+    def source(self) -> tuple[str, str]:
+        """The file that defines the target, and its name in there. Raises `TargetError` if there is none."""
+        target = self.subject.target
+        defined = type(target) if isinstance(target, nn.Module) else target
+        try:
+            return inspect.getfile(defined), defined.__qualname__
+        except TypeError as error:
+            raise TargetError(f"{self.subject.name} has no source file") from error
+
+    @property
     def layout(self) -> str:
         """The axes that the inputs were read as having, "" if they are ids or images."""
-        return SPELLED.get(self.subject.kind, "")
+        axes = AXES.get(self.subject.kind)
+        return f"({', '.join(axes)})" if axes else ""
 
 
 def trace_target(target: Any, request: Request) -> TargetTrace:
@@ -34,13 +48,7 @@ def trace_target(target: Any, request: Request) -> TargetTrace:
     except TargetError as error:
         # The flow up to the error is worth more than the error alone.
         subject, failure = first_attempt(target, request), error
-    flow, raised = _run(subject)
-    twin = other_layout(subject, request) if raised is None and flow.problems else None
-    if twin is not None:
-        # Nothing states the layout of the inputs: the one under which the flow is sound is the one it is made for.
-        other, _ = _run(twin)
-        if not other.problems:
-            subject, flow = twin, other
+    subject, flow, raised = settled(subject, request)
     if failure is None and raised is not None:
         failure = TargetError(f"{subject.name} raises: {describe_error(raised)}")
     if failure is None and flow.sites == 0:
@@ -48,5 +56,19 @@ def trace_target(target: Any, request: Request) -> TargetTrace:
     return TargetTrace(subject, flow, failure)
 
 
+def settled(subject: Subject, request: Request) -> tuple[Subject, Flow, Exception | None]:
+    """The subject on the layout of inputs that it is made for, its flow, and the error that ended it.
+
+    Where nothing states the layout, it is the one under which the flow is sound.
+    """
+    flow, raised = _run(subject)
+    twin = other_layout(subject, request) if raised is None and flow.problems else None
+    if twin is not None:
+        other, _ = _run(twin)
+        if not other.problems:
+            return twin, other, None
+    return subject, flow, raised
+
+
 def _run(subject: Subject) -> tuple[Flow, Exception | None]:
-    return run_traced(subject.target, list(subject.inputs.values()), subject.call, subject.sizes)
+    return run_traced(subject.target, list(subject.inputs.values()), subject.call, subject.sizes, subject.kind)

@@ -19,6 +19,7 @@ _PACKAGES_BELOW = tuple(
     f"{Path(part)}/" for part in (Path(torch.__file__).parent, *(Path(p) / "einops" for p in sys.path if p))
 )
 _GENERATED = ("/jaxtyping/", "/beartype/", "/msalint/runtime/tracer.py", "/msalint/runtime/checked.py")
+_RUNNERS = ("/msalint/runtime/subject.py", "/msalint/runtime/experiment.py", "/msalint/runtime/cached_decoding.py")
 
 
 class Place(NamedTuple):
@@ -207,9 +208,17 @@ def _name_of(func: Callable[..., Any]) -> str:
 
 
 def _user_place(frame: FrameType | None) -> tuple[Place, str]:
-    """The innermost frame that is neither torch's, einops', nor a wrapper made for checking."""
+    """The innermost frame that is neither torch's, einops', nor a wrapper made for checking.
+
+    A torch module that is run by itself is its own user: then its innermost layer's line counts.
+    """
+    layer: FrameType | None = None
     while frame is not None and _is_below(frame.f_code.co_filename):
+        if layer is None and _is_layer(frame.f_code.co_filename):
+            layer = frame
         frame = frame.f_back
+    if frame is None or frame.f_code.co_filename.replace("\\", "/").endswith(_RUNNERS):
+        frame = layer
     if frame is None:
         return Place("<unknown>", 0), "<unknown>"
     caller: str = getattr(frame.f_code, "co_qualname", frame.f_code.co_name)
@@ -230,6 +239,12 @@ def _positions(code: CodeType) -> list[tuple[int | None, int | None, int | None,
     if sys.version_info >= (3, 11):
         return list(code.co_positions())
     return []
+
+
+@cache
+def _is_layer(filename: str) -> bool:
+    name = filename.replace("\\", "/")
+    return "/torch/nn/modules/" in name and not name.endswith(("/module.py", "/container.py"))
 
 
 @cache

@@ -23,7 +23,7 @@ class Ident:
     """Where an atom was born. Two atoms are the same axis of the same thing if their identities are one object.
 
     `kind`: "place" (a position, a sample, a pixel), "feature" (made by a projection, or the last axis of an input),
-    or "new" (nothing is known). `parent`: the identity that this one was split from, or whose rows or columns it is.
+    "regrouped" (a size that a view asked for, made of elements of several axes), or "new" (nothing is known). `parent`: the identity that this one was split from, or whose rows or columns it is.
     `part`: for a split, which part of how many, and `whole` the size that was split. `names` are the names people gave it, first come first.
     """
 
@@ -135,6 +135,18 @@ class Layout:
         if item in self.gaps and place > 0:
             gaps.add(self.order[place - 1])
         return Layout(self.order[:place] + self.order[place + 1 :], frozenset(gaps))
+
+    def squeezed(self, items: Iterable[MemoryItem]) -> Layout:
+        """The layout without atoms of size 1, which take no place in memory and part nothing."""
+        layout = self
+        for item in items:
+            if item in layout.order:
+                place = layout.order.index(item)
+                gaps = set(layout.gaps) - {item}
+                if item in layout.gaps and place > 0:
+                    gaps.add(layout.order[place - 1])
+                layout = Layout(layout.order[:place] + layout.order[place + 1 :], frozenset(gaps))
+        return layout
 
     def cut(self, old: MemoryItem, new: MemoryItem, step: bool = False) -> Layout:
         """The layout once only part of `old` is kept, under a new identity."""

@@ -10,7 +10,7 @@ stand in. The two ends are matched first, then what is left in the middle:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from msalint.shapes.axes import Atom, Axis, Ident, Layout, fresh_axis, split_atom
 from msalint.shapes.relations import Division, Relations
@@ -37,7 +37,7 @@ class Reshaped:
 
     `axes`: the result's; `splits`: which atoms fell into which parts; `relies`: divisions taken to be exact without a
     proof; `aligned`: every result atom is one of the source's, or a part of one; `mismatch`: the element counts can
-    never agree.
+    never agree; `left_over`: atoms that the target has no room for, all others being matched.
     """
 
     axes: tuple[Axis, ...]
@@ -46,6 +46,7 @@ class Reshaped:
     aligned: bool = False
     scramble: Scramble | None = None
     mismatch: bool = False
+    left_over: Axis = ()
 
 
 class _Matching:
@@ -58,6 +59,8 @@ class _Matching:
         self.axes: list[Axis | None] = [None] * len(target)
         self.relies: set[Division] = set()
         self.parts: dict[Ident, tuple[Atom, ...]] = {}
+        self.unproved: set[Ident] = set()
+        """What is left of a feature after a size that is not known to divide it."""
 
     def take(self, size: Size, from_right: bool) -> Axis | None:
         """Take atoms from one end that make up exactly `size`; None (and nothing taken) if they don't."""
@@ -122,12 +125,12 @@ class _Matching:
 
 def reshape(axes: Sequence[Axis], target: Sequence[Target], relations: Relations) -> Reshaped:
     """Match a target shape against axes, as `view` and `reshape` read them."""
-    work = _Matching([atom for axis in axes for atom in axis], target, relations)
+    work = _Matching([a for axis in axes for a in axis if not relations.resolve(a.size).is_one], target, relations)
     low, high = work.ends()
     middle = list(range(low, high))
     if not middle:
         if work.atoms and product(atom.size for atom in work.atoms).constant != 1:
-            return _lost(axes, target, work)
+            return replace(_lost(axes, target, work), left_over=tuple(work.atoms))
         return _settled(work)
     if len(middle) == 1:
         size = target[middle[0]]
@@ -190,6 +193,8 @@ def _reordered(work: _Matching, middle: list[int]) -> Scramble | None:
         named[i] = axis
     wildcards = [i for i in middle if work.target[i] is None]
     if wildcards:
+        if len(remaining) > 1 and any(atom.ident in work.unproved for atom in remaining):
+            return None
         named[wildcards[0]] = tuple(remaining)
     elif remaining:
         return None
@@ -197,13 +202,21 @@ def _reordered(work: _Matching, middle: list[int]) -> Scramble | None:
     order = [atom.ident for axis in wanted for atom in axis]
     before = tuple(leaf for atom in work.atoms for leaf in _fallen(work, atom))
     sizes = [atom.size for atom in before]
-    if order == [atom.ident for atom in before] or len(order) != len(before) or len(set(sizes)) != len(sizes):
+    if len(order) != len(before) or len(set(sizes)) != len(sizes):
+        return None
+    if _known_order(order) == _known_order([atom.ident for atom in before]):
         return None
     return Scramble(before, wanted)
 
 
+def _known_order(idents: Sequence[Ident]) -> list[Ident]:
+    """The identities whose place among the elements is known: what was regrouped may hold any of them."""
+    return [ident for ident in idents if ident.kind != "regrouped"]
+
+
 def _named_by(work: _Matching, size: Size, remaining: list[Atom]) -> Axis | None:
     """The atoms whose product a target is, taken out of `remaining`; the last feature is taken apart if need be."""
+    order = list(remaining)
     rest, taken, progress = size, [], True
     while progress and not rest.is_one:
         progress = False
@@ -215,14 +228,19 @@ def _named_by(work: _Matching, size: Size, remaining: list[Atom]) -> Axis | None
                 remaining.remove(atom)
                 if rest.is_one:
                     break
+    taken.sort(key=order.index)
     if rest.is_one:
         return tuple(taken)
     last = remaining[-1] if remaining else None
     if last is None or last.ident.kind != "feature" or rest.symbol is None:
         return None
     division = work.relations.divide(last.size, rest)
+    if division is None and last.ident.relation == "split":
+        return None
     other = division[0] if division is not None else last.size // rest
     piece, left = work.split(last, (rest, other))
+    if division is None:
+        work.unproved.add(left.ident)
     remaining[-1] = left
     return (*taken, piece)
 
@@ -257,7 +275,7 @@ def _lost(axes: Sequence[Axis], target: Sequence[Target], work: _Matching) -> Re
     for size in target:
         settled = rest if size is None else size
         assert settled is not None
-        result.append(fresh_axis(settled))
+        result.append(fresh_axis(settled, "regrouped"))
     return Reshaped(tuple(result), relies=frozenset(work.relies), mismatch=mismatch)
 
 

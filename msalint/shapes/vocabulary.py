@@ -42,6 +42,18 @@ def role_of_name(name: str) -> str | None:
     return _ROLE_OF.get(last)
 
 
+_SLOTS = {
+    slot: frozenset(f"{letter} {letter}s {slot} {plural} w{letter} {letter}proj to{letter} {letter}linear".split())
+    for slot, letter, plural in (("query", "q", "queries"), ("key", "k", "keys"), ("value", "v", "values"))
+}
+
+
+def slot_of_name(name: str) -> str | None:
+    """ "query", "key" or "value" if a projection is called after just one of them: `k_proj`, `W_k`, `to_keys`."""
+    found = [slot for slot, words in _SLOTS.items() if says(name, *words)]
+    return found[0] if len(found) == 1 else None
+
+
 def says(name: str, *words: str) -> bool:
     """Whether a name has one of these words among its parts: `key_padding_mask` says "padding"."""
     parts = re.split(r"[_.\d]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
@@ -60,6 +72,49 @@ def mask_polarity(name: str) -> str | None:
     if re.search(r"key_padding_mask|padding_mask|pad_mask|is_pad|ignore|hidden_positions|is_masked", lowered):
         return "hide"
     return None
+
+
+_HIDING = r"ignor\w*|pad\w*|filler|mask(?:ed|s)\b|hid(?:e|es|den)\b|exclu\w*|invalid|block\w*|future"
+_KEEPING = r"keep|kept|valid|real\b|tokens?\b|attend\w*|visible|allow\w*|unmasked|participat\w*|part\b|look\b"
+_DENYING = r"\bnot\b|\bnon\b|n't\b|\bnever\b|\bno\b|\bwithout\b"
+_TRUTH = r"(?<![\w.])(?:(?P<on>true|1s|ones?|1(?:\.0*)?)|(?P<off>false|0s|zeros?|0(?:\.0*)?))(?!\w)"
+_ADDITIVE = r"additive|float|inf\b|finfo|-1e\d"
+_MARKED_BY = rf"(?P<what>.{{3,60}}?)\b(?:indicated|marked|denoted|represented) (?:by|as|with) (?:a )?`*{_TRUTH}"
+
+
+def stated_polarity(docstring: str, name: str) -> str | None:
+    """What a docstring says of a mask: "hide" for `name: (N, S) bool, True = ignore this key`, else "keep" or None."""
+    found = set()
+    for entry in re.finditer(rf"\b{re.escape(name)}\b`*\s*(?:\([^)]*\)\s*)?[:=]", docstring):
+        text = re.split(r"\n\s*\n|\n\s*\w+\s*(?:\([^)]*\)\s*)?:|;", docstring[entry.end() :], maxsplit=1)[0]
+        if re.search(_ADDITIVE, text, re.IGNORECASE):
+            continue
+        # Shapes are no truth values: `(batch, 1, 1, seq)`.
+        found |= _polarities(re.sub(r"[(\[][^()\[\]]*[)\]]", " ", text))
+    return found.pop() if len(found) == 1 else None
+
+
+def _polarities(text: str) -> set[str]:
+    """What each statement of a truth value says: `1 for tokens that are not masked, 0 for ...` is {"keep"}."""
+    marks = list(re.finditer(_TRUTH, text, re.IGNORECASE))
+    ends = [*(mark.start() for mark in marks[1:]), len(text)]
+    said = [(mark, text[mark.end() : end]) for mark, end in zip(marks, ends)]
+    said += [(mark, mark["what"]) for mark in re.finditer(_MARKED_BY, text, re.IGNORECASE)]
+    found = set()
+    for mark, words in said:
+        meaning = _meaning_of(" ".join(re.split(r"[,.]\s", words.strip())[0].split()[:14]))
+        if meaning is not None:
+            found.add(meaning if mark["on"] else {"keep": "hide", "hide": "keep"}[meaning])
+    return found
+
+
+def _meaning_of(words: str) -> str | None:
+    """Whether words like "= ignore this key" or "for tokens that are not masked" speak of what is kept or hidden."""
+    hides = re.search(rf"\b(?:{_HIDING})", words, re.IGNORECASE) is not None
+    if not hides and re.search(rf"\b(?:{_KEEPING})", words, re.IGNORECASE) is None:
+        return None
+    denied = re.search(_DENYING, words, re.IGNORECASE) is not None
+    return "hide" if hides != denied else "keep"
 
 
 _INPUT_NAMES = frozenset(

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from msalint.facts import Multiplied, SdpaCalled
-from msalint.rule import Diagnostic, Iterator, Level, Meta, Rule, on
+from msalint.rule import Diagnostic, Fix, Iterator, Level, Meta, Rule, Safety, insert_after, on
+
+ON_PURPOSE = re.compile(r"talking.?heads?|(cross|inter|mix\w*|between).?(the.)?heads?\b|heads?.?mix", re.I)
 
 
 class AttentionOverHeadAxis(Rule):
@@ -64,7 +68,8 @@ class AttentionOverHeadAxis(Rule):
     ```
 
     ## Fix safety
-    There is no automatic fix: query, key, value and the context all have to be transposed, and the numbers change.
+    Unsafe, for a kernel: query, key, value and the result are transposed, and the numbers change. A product by hand is
+    left to the author, who has to turn the context back where it is merged.
 
     ## Known limits
     Code that mixes heads on purpose and says so (talking heads, head mixing) is left alone. Kernels that take
@@ -81,23 +86,38 @@ class AttentionOverHeadAxis(Rule):
         level=Level.ERROR,
         since="0.1.0",
         needs=("softmax", "Softmax", "scaled_dot_product_attention", "exp("),
+        yields_to=("MSA506",),
     )
 
     @on(Multiplied)
     def scores_between_heads(self, fact: Multiplied) -> Iterator[Diagnostic]:
-        if fact.head_axis is not None:
-            yield self.report(
-                fact.at,
-                f"these scores are formed between the {fact.head_axis} of one token, so no token attends to another",
-                help="bring the heads of query, key and value in front of the sequence with `.transpose(1, 2)`",
-            )
+        if fact.head_axis is None or ON_PURPOSE.search(" ".join(fact.purpose)):
+            return
+        yield self.report(
+            fact.at,
+            f"these scores are formed between the {fact.head_axis} of one token, so no token attends to another",
+            help="bring the heads of query, key and value in front of the sequence with `.transpose(1, 2)`",
+        )
 
     @on(SdpaCalled)
     def kernel_between_heads(self, fact: SdpaCalled) -> Iterator[Diagnostic]:
-        if fact.head_axis is not None:
-            yield self.report(
-                fact.at,
-                f"{fact.head_axis} stands where the kernel expects the sequence, so the heads of one token attend to"
-                " each other and no token attends to another",
-                help="bring the heads of query, key and value in front of the sequence with `.transpose(1, 2)`",
-            )
+        if fact.head_axis is None or ON_PURPOSE.search(" ".join(fact.purpose)):
+            return
+        yield self.report(
+            fact.at,
+            f"{fact.head_axis} stands where the kernel expects the sequence, so the heads of one token attend to"
+            " each other and no token attends to another",
+            help="bring the heads of query, key and value in front of the sequence with `.transpose(1, 2)`",
+            fix=_heads_in_front(fact),
+        )
+
+
+def _heads_in_front(fact: SdpaCalled) -> Fix | None:
+    """`sdpa(q, k, v)` -> `sdpa(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)).transpose(1, 2)`."""
+    sites = [site for site in (fact.query_site, fact.key_site, fact.value_site) if site is not None]
+    if len(sites) != 3 or not all(re.fullmatch(r"[\w.\[\]]+", site.text) for site in sites):
+        return None
+    if any(tensor is None or tensor.rank != 4 for tensor in (fact.query, fact.key, fact.value)):
+        return None
+    edits = tuple(insert_after(site, ".transpose(1, 2)") for site in (*sites, fact.at))
+    return Fix("turn query, key and value, and the result back, with `.transpose(1, 2)`", edits, Safety.UNSAFE)

@@ -91,21 +91,32 @@ class KeyTransposedWrongly(Rule):
 
     @on(Weighted)
     def sums_over_queries(self, fact: Weighted) -> Iterator[Diagnostic]:
-        scores = fact.softmax.scores.traits.product
-        over_keys = scores is not None and set(fact.softmax.axis) <= set(scores.columns)
-        turned = fact.transposed_after is not None
-        if fact.contracted_normalised is not False or fact.renormalised or not (turned or over_keys):
+        if not fact.swapped or fact.renormalised:
             return
         plain = TURN.sub("", fact.weights_site.text)
-        edits = (replace(fact.weights_site, plain),) if turned and plain != fact.weights_site.text else ()
+        turned = fact.transposed_after is not None and plain != fact.weights_site.text
+        edits = (replace(fact.weights_site, plain),) if turned else ()
         yield self.report(
             fact.at,
-            f"softmax normalised {fact.normalised}, but this product sums over {fact.contracted}, so the weights that"
-            " reach one token do not sum to 1",
+            f"softmax normalised {fact.normalised}, but this product sums over {fact.contracted}, the queries' axis, so"
+            " the weights that reach one token do not sum to 1",
             trail=step(fact.softmax.at, f"normalised over {fact.normalised} here")
             + step(fact.transposed_after, "the weights are transposed here"),
             help="values are summed over the axis that softmax normalised: `weights @ value`",
             fix=Fix("use the weights as softmax left them", edits, Safety.UNSAFE) if edits else None,
+        )
+
+    @on(Weighted)
+    def keys_gather_values(self, fact: Weighted) -> Iterator[Diagnostic]:
+        if not fact.exchanged or fact.renormalised:
+            return
+        yield self.report(
+            fact.transposed_after or fact.at,
+            f"the weights are normalised and summed over {fact.contracted}, the queries' axis, so each key gathers"
+            " values: what is called query and key have changed places, and a mask or another length tells them apart",
+            trail=step(fact.softmax.at, f"normalised over {fact.normalised} here"),
+            help="normalise over the keys (`dim=-1`), and use the weights as they are",
+            level=Level.WARNING,
         )
 
 

@@ -79,7 +79,15 @@ class SizesDisagreeRule(Rule):
 
     @on(Viewed)
     def counts_can_never_agree(self, fact: Viewed) -> Iterator[Diagnostic]:
-        if fact.mismatch:
+        if fact.left_over:
+            yield self.report(
+                fact.at,
+                f"torch raises here unless {fact.left_over} is 1: {fact.target} has no room for the heads of"
+                f" {fact.source}",
+                trail=step(fact.moved_at, f"axes were last moved by this {fact.moved_by or 'operation'}"),
+                help=f"merge the heads too: {fact.left_over} * d_k, or -1",
+            )
+        elif fact.mismatch:
             yield self.report(
                 fact.at,
                 f"torch raises here whatever the input: {fact.target} never holds as many elements as {fact.source}",

@@ -64,6 +64,7 @@ class MissingDivisibilityCheck(Rule):
     ## Known limits
     A check that the file does not show (in a caller of another package, in a configuration file) is not seen.
     Projections that are as wide as `heads * head_dim` need none; einops and nn.MultiheadAttention check by themselves.
+    A view that leaves the width of a head to `-1` divides nothing, and is left alone.
 
     ## References
     - [torch.nn.MultiheadAttention](https://docs.pytorch.org/docs/stable/generated/torch.nn.MultiheadAttention.html)

@@ -73,9 +73,9 @@ class HeadsThatDoNotDivide(Rule):
     def sizes_that_never_work(self, fact: IndivisibleHeads) -> Iterator[Diagnostic]:
         if fact.kind == "float":
             message = (
-                f"{fact.width} / {fact.heads} is a float and is used as a size, so torch raises TypeError;"
+                f"`/` makes {fact.width} / {fact.heads} a float, and it is used as a size, so torch raises TypeError;"
                 " `//` gives an integer"
             )
         else:
-            message = f"{fact.heads} heads do not divide a width of {fact.width}, so torch raises whatever the input"
+            message = f"{fact.heads} heads do not divide a width of {fact.width}, so this raises whatever the input"
         yield self.report(fact.at, message, trail=step(fact.made_at, "used as a size here"))

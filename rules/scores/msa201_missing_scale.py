@@ -6,7 +6,7 @@ import re
 
 from msalint.facts import Softmaxed
 from msalint.rule import Diagnostic, Fix, Iterator, Level, Meta, Rule, Safety, insert_after, on, step
-from msalint.values import MaskUse, Product, Tensor
+from msalint.values import Product
 
 ON_PURPOSE = re.compile(
     r"unscaled|without (a |any )?scal|\bt5|T5|temperature|\bmup\b|luong|bahdanau|pointer|retriev|non.?local",
@@ -68,8 +68,8 @@ class MissingScale(Rule):
 
     ## Known limits
     Any factor counts as a scale, a learned or configured one too. Attention that has none by design is left alone:
-    additive scores, normalised queries and keys, a learned position bias on the scores (T5), pointers, retrieval,
-    products with no projection, and code whose names or docstrings say so. A function that is handed its queries is
+    additive scores, normalised queries and keys, a bias by position on the scores (T5), pointers, retrieval, one head
+    over the pixels of an image (SAGAN), products with no projection, and code whose names or docstrings say so. A function that is handed its queries is
     read with its callers' arguments, and not reported on its own.
 
     ## References
@@ -91,9 +91,9 @@ class MissingScale(Rule):
         product, scaling = fact.product, fact.scaling
         if product is None or not fact.attention or not (fact.multi_head or fact.same_source):
             return
-        if not scaling.none_at_all or scaling.unknown or fact.unit or fact.bounded or not _settled(fact, product):
+        if not scaling.none_at_all or fact.scaled_late or fact.unit or fact.bounded or not _settled(fact, product):
             return
-        if any(map(_position_bias, fact.scores.traits.masks)) or any(map(ON_PURPOSE.search, fact.context)):
+        if fact.biased or (fact.pixels and not fact.multi_head) or any(map(ON_PURPOSE.search, fact.context)):
             return
         yield self.report(
             product.at,
@@ -109,13 +109,6 @@ def _settled(fact: Softmaxed, product: Product) -> bool:
     """Whether it is known where queries and keys come from, so that no caller can have scaled them."""
     projected = product.left.traits.projection is not None and product.right.traits.projection is not None
     return projected or fact.reached
-
-
-def _position_bias(use: MaskUse) -> bool:
-    """Whether what was added to the scores is a learned or position bias rather than a mask."""
-    if use.how != "added" or use.hidden is not None or not isinstance(use.value, Tensor):
-        return False
-    return use.value.traits.parameter or "bias" in use.value.traits.name.lower()
 
 
 def _scaled(product: Product) -> Fix | None:

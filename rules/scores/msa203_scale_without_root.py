@@ -99,5 +99,5 @@ class ScaleWithoutRoot(Rule):
             f"the scores are divided by {scaling.head_dim}, not by its square root: they shrink as the heads get wider,"
             " and softmax spreads its weight evenly over all keys",
             trail=step(formed, "scores formed here"),
-            help=f"divide by `{scaling.head_dim} ** 0.5`",
+            help=f"divide by sqrt({scaling.head_dim})",
         )

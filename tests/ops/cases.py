@@ -228,7 +228,7 @@ def pieces(x: torch.Tensor) -> Iterator[tuple[object, ...]]:
     for dim in (0, 1, -1, -2):
         for size in (1, 2, 3):
             yield (size, dim)
-        if x.dim() > dim and x.dim() and x.shape[dim] > 1:
+        if -x.dim() <= dim < x.dim() and x.shape[dim] > 1:
             yield ([1, x.shape[dim] - 1], dim)
     yield (2,)
 

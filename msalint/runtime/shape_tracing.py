@@ -15,7 +15,7 @@ from msalint.runtime import contract
 from msalint.runtime.axis_names import axis_names
 from msalint.runtime.comment_check import Disagreement, disagreements
 from msalint.runtime.contract import Problem
-from msalint.runtime.flow_tracer import FlowTracer, input_labels, labels_by_size
+from msalint.runtime.flow_tracer import FlowTracer, input_labels, labels_of_kind
 from msalint.runtime.sizes import Sizes
 from msalint.runtime.tracer import TracedOp
 from msalint.shapes.vocabulary import HEAD, HEAD_DIM, role_of_name
@@ -54,16 +54,16 @@ class Recording:
         self.output: list[tuple[Tensor, tuple[int, ...]]] = []
         self.input_shape: tuple[int, ...] | None = None
 
-    def note_inputs(self, values: Sequence[Any], batch_first: bool, guess_sizes: bool) -> None:
+    def note_inputs(self, values: Sequence[Any], batch_first: bool, kind: str | None) -> None:
         """Label every tensor among the inputs; the first one of three axes sets batch, seq and width."""
         for value in values:
             if not isinstance(value, Tensor):
                 continue
             if value.dim() == 3 and value.is_floating_point() and self.input_shape is None:
                 self.input_shape = tuple(value.shape)
-                if guess_sizes:
+                if kind is None:
                     self._take_sizes(tuple(value.shape), batch_first)
-            labels = input_labels(value, batch_first) if guess_sizes else labels_by_size(value, self.sizes)
+            labels = input_labels(value, batch_first) if kind is None else labels_of_kind(value, kind)
             if labels is not None:
                 self.tracer.label_input(value, labels)
 
@@ -93,12 +93,13 @@ class Recording:
 
 @contextmanager
 def trace_shapes(
-    module: nn.Module | None = None, *, batch_first: bool = True, sizes: Sizes | None = None
+    module: nn.Module | None = None, *, batch_first: bool = True, sizes: Sizes | None = None, kind: str | None = None
 ) -> Iterator[Recording]:
     """Trace what runs inside the block; `recording.flow()` is the result, also after an error.
 
     Inputs of `module` are read as (batch, seq, d_model), or (seq, batch, d_model) with `batch_first=False`; those of 4
-    axes as (batch, head, seq, d_k). Sizes are taken from the module's first input and attributes unless given.
+    axes as (batch, head, seq, d_k); `kind` names another layout. Sizes are taken from the module's first input and its
+    attributes unless given.
     """
     tracer = FlowTracer()
     recording = Recording(tracer, sizes or (module and _sizes_of(module)) or None)
@@ -108,7 +109,7 @@ def trace_shapes(
         def before(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             if recording.input_shape is None:
                 tracer.paused = True
-                recording.note_inputs([*args, *kwargs.values()], batch_first, guess_sizes=sizes is None)
+                recording.note_inputs([*args, *kwargs.values()], batch_first, kind)
                 tracer.paused = False
 
         def after(_: nn.Module, __: Any, output: Any) -> None:
@@ -148,15 +149,15 @@ def _text(op: TracedOp) -> str:
     return line[place.column : place.end_column].decode(errors="replace") or op.name
 
 
-def run_traced(target: Any, args: Sequence[Any], call: Any, sizes: Sizes) -> tuple[Flow, Exception | None]:
+def run_traced(target: Any, args: Sequence[Any], call: Any, sizes: Sizes, kind: str) -> tuple[Flow, Exception | None]:
     """Trace one call on known sizes: the flow, as far as it came, and the error that ended it."""
     module = target if isinstance(target, nn.Module) else None
     error: Exception | None = None
-    with trace_shapes(module, sizes=sizes) as recording:
+    with trace_shapes(module, sizes=sizes, kind=kind) as recording:
         tracer = recording.tracer
         tracer.paused = True
         if module is None:
-            recording.note_inputs(list(args), True, guess_sizes=False)
+            recording.note_inputs(list(args), True, kind)
         tracer.paused = False
         try:
             with torch.enable_grad():

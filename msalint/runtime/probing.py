@@ -13,11 +13,14 @@ import torch
 from torch import nn
 
 from msalint.runtime.experiment import Experiment, NotApplicable
-from msalint.runtime.properties import PROPERTIES, SEEDS, Failed, Property, evaluation_is_deterministic
+from msalint.runtime.invariance_properties import evaluation_is_deterministic
+from msalint.runtime.outcome import SEEDS, Failed, Property
+from msalint.runtime.properties import PROPERTIES
 from msalint.runtime.recorder import WeightsTracer
 from msalint.runtime.request import Request
 from msalint.runtime.subject import Subject, subject_of
 from msalint.runtime.target import TargetError, describe_error
+from msalint.runtime.trace_target import settled
 
 Status = Literal["pass", "fail", "not applicable"]
 
@@ -91,7 +94,7 @@ def probe(target: Any, *, properties: Sequence[Property] = PROPERTIES, **asked: 
     given is neither changed nor moved. Raises `TargetError` if it can't be built or run.
     """
     request = Request(**{"dropout": 0.2, **asked})
-    subject = subject_of(target, request)
+    subject, _, _ = settled(subject_of(target, request), request)
     if isinstance(target, nn.Module):
         was_training = target.training
         try:
@@ -108,6 +111,9 @@ def probe_subject(subject: Subject, request: Request, properties: Sequence[Prope
         _need_attention(experiment)
     except NotApplicable as error:
         raise TargetError(f"{subject.name} can't be probed: {error}") from error
+    except Exception as error:
+        # What runs in torch's fused fast path may not run where it is watched.
+        raise TargetError(f"{subject.name} raises when it is watched: {describe_error(error)}") from error
     with warnings.catch_warnings(), torch.random.fork_rng():
         warnings.simplefilter("ignore")
         steady = _find(next(one for one in PROPERTIES if one.check is evaluation_is_deterministic), experiment)

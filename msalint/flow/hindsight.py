@@ -1,0 +1,22 @@
+"""What only later code tells of an earlier call: a pair that is taken apart too, an axis that is averaged away, a late scale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from msalint.facts import Fact, MhaCalled, Softmaxed, TupleUsed
+from msalint.state import State
+
+
+def completed(facts: Iterable[Fact], state: State) -> Iterator[Fact]:
+    """The facts of a path that has ended, with what its end knows better than their moment did."""
+    for fact in facts:
+        if isinstance(fact, TupleUsed) and id(fact.call) in state.taken_apart:
+            yield replace(fact, taken_apart=True)
+        elif isinstance(fact, MhaCalled) and fact.second_axis in state.pooled:
+            yield replace(fact, pooled_at=state.pooled[fact.second_axis])
+        elif isinstance(fact, Softmaxed) and id(fact.at) in state.scaled_late:
+            yield replace(fact, scaled_late=True)
+        else:
+            yield fact

@@ -1,0 +1,110 @@
+"""Where a mask comes to lie: its axes lined up from the right with those of the scores, and who then hides from whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msalint.diagnostic import Site
+from msalint.facts import MaskMisplaced, shape_of
+from msalint.ops.attending import origin_of
+from msalint.ops.layout import is_head
+from msalint.shapes.axes import Axis, axis_name, shape_text
+from msalint.shapes.vocabulary import BATCH, role_of_name
+from msalint.state import State
+from msalint.values import MaskUse, Tensor, Value
+
+
+def tell_places(state: State, scores: Tensor) -> None:
+    """Tell of the masks on scores (batch, ..., query, key) that lie on other axes than their own."""
+    scores = state.resolve(scores)
+    product = scores.traits.product
+    if product is None or scores.lead is not None or len(scores.axes) < 3:
+        return
+    for use in scores.traits.masks:
+        site = use.mask_site or use.at
+        if not tell_batch_elsewhere(state, scores.axes, use.value, use.at, site, "scores"):
+            others = [other for other in scores.traits.masks if other is not use]
+            _tell_queries_hidden(state, scores, use, others, site)
+
+
+def tell_batch_elsewhere(
+    state: State, onto: Sequence[Axis], mask: Value, at: Site, site: Site, api: str
+) -> bool:
+    """Tell of a mask whose batch axis lies on heads or positions: (B, L) on (B, H, L, L), for one."""
+    tensor = state.as_tensor(mask)
+    if tensor is None or tensor.lead is not None or len(tensor.axes) > len(onto):
+        return False
+    for i in range(-len(tensor.axes), 0):
+        mine, under = tensor.axes[i], onto[i]
+        if _is_batch(mine, onto) and _is_other(under, mine) and i > -len(onto):
+            shapes = shape_of(tensor), shape_text(onto)
+            two = len(tensor.axes) == 2
+            state.emit(MaskMisplaced(at, site, "batch", *shapes, axis_name(mine), axis_name(under), api, two_axes=two))
+            return True
+    return False
+
+
+def _is_batch(axis: Axis, onto: Sequence[Axis]) -> bool:
+    """A batch axis by name, or the very axis that stands first in what the mask is laid on."""
+    if len(axis) != 1:
+        return False
+    if any(atom.ident is axis[0].ident for atom in onto[0]) and len(onto[0]) == 1:
+        return True
+    return any(role_of_name(name) == BATCH for name in (*axis[0].ident.names, str(axis[0].size)))
+
+
+def _is_other(axis: Axis, batch: Axis) -> bool:
+    """An axis that is known to be heads or positions, and so no batch."""
+    if not axis:
+        return False
+    for atom in axis:
+        origin = origin_of(atom.ident)
+        names = (*origin.names, *atom.ident.names, str(atom.size))
+        if origin is batch[0].ident or any(role_of_name(name) == BATCH for name in names):
+            return False
+    position = any(atom.ident.relation in {"rows", "columns"} or atom.ident.kind == "place" for atom in axis)
+    return position or any(is_head(atom) for atom in axis)
+
+
+def _tell_queries_hidden(
+    state: State, scores: Tensor, use: MaskUse, others: Sequence[MaskUse], site: Site
+) -> None:
+    """Tell of padding that lies on the queries alone: padded keys stay visible to everyone."""
+    mask = state.as_tensor(use.value)
+    cells = mask.traits.cells if mask is not None else None
+    if mask is None or cells is None or cells.region is None or mask.lead is not None or len(mask.axes) < 2:
+        return
+    kinds = cells.region.kinds
+    if "padding" not in kinds or kinds - {"padding", "causal"} or any(_may_hide_keys(state, other) for other in others):
+        return
+    queries, keys = mask.axes[-2], mask.axes[-1]
+    rows, columns = scores.axes[-2], scores.axes[-1]
+    if not _same_origin(rows, columns) or not _same_origin(queries, rows) or _same_origin(keys, columns):
+        return
+    if keys and any(atom.ident.kind != "new" for atom in keys):
+        return
+    state.emit(
+        MaskMisplaced(
+            use.at,
+            site,
+            "query",
+            shape_of(mask),
+            shape_of(scores),
+            axis_name(queries),
+            axis_name(rows),
+            "scores",
+            made_at=cells.region.made_at or cells.at,
+            causal="causal" in kinds,
+        )
+    )
+
+
+def _may_hide_keys(state: State, use: MaskUse) -> bool:
+    """A mask that may be the keys' padding: anything but a causal one."""
+    mask = state.as_tensor(use.value)
+    cells = mask.traits.cells if mask is not None else None
+    return cells is None or cells.region is None or cells.region.kinds != frozenset({"causal"})
+
+
+def _same_origin(one: Axis, other: Axis) -> bool:
+    return len(one) == len(other) == 1 and origin_of(one[0].ident) is origin_of(other[0].ident)

@@ -1,0 +1,147 @@
+"""Properties of sameness: what should make no difference to an output makes none."""
+
+from __future__ import annotations
+
+import re
+
+import torch
+from torch import nn
+
+from msalint.runtime.cached_decoding import step_by_step
+from msalint.runtime.experiment import Experiment, NotApplicable
+from msalint.runtime.head_leak import head_overlap
+from msalint.runtime.mask_properties import causal_plane, causal_way
+from msalint.runtime.outcome import SEEDS, Failed, Shown
+
+
+def samples_are_apart(it: Experiment) -> Shown:
+    worst = 0.0
+    for seed in SEEDS:
+        tokens = it.tokens(seed)
+        output = it.run(tokens)
+        if output.shape[0] != tokens.shape[0]:
+            raise NotApplicable(f"its output {tuple(output.shape)} has no batch axis")
+        other = tokens.clone()
+        other[-1] = it.disturbed(tokens, seed)[-1]
+        worst = max(worst, float((it.run(other) - output)[:-1].abs().max()))
+    if not worst <= it.tolerance:
+        raise Failed("a sample's output depends on another sample", worst, "MSA104")
+    return Shown(worst)
+
+
+def heads_are_apart(it: Experiment) -> Shown:
+    shared = head_overlap(it)
+    if shared:
+        raise Failed("heads read each other's features before the output projection", float(shared), "MSA102")
+    return Shown(0.0)
+
+
+_POSITIONS = re.compile(r"pos|rot|rel|alibi|freq|sin|cos|wpe|bias_table|time|shift|conv|window|distance", re.IGNORECASE)
+
+
+def permutation_carries_over(it: Experiment) -> Shown:
+    tokens, _ = it.tokenwise(0)
+    if not bool(it.influence().all()):
+        raise NotApplicable("not every token sees every other")
+    if it.is_ids:
+        raise NotApplicable("it takes ids, and most such models have positions")
+    worst = 0.0
+    for seed in SEEDS:
+        tokens = it.tokens(seed)
+        order = torch.randperm(tokens.shape[1], generator=torch.Generator().manual_seed(seed + 1))
+        worst = max(worst, float((it.run(tokens[:, order]) - it.run(tokens)[:, order]).abs().max()))
+    if not worst <= it.tolerance:
+        if _has_positions(it):
+            raise NotApplicable("it has positions")
+        raise Failed("permuted tokens don't give permuted outputs, though it has no positions", worst, "MSA103")
+    return Shown(worst)
+
+
+def _has_positions(it: Experiment) -> bool:
+    if not isinstance(it.module, nn.Module):
+        return False
+    state = [*dict(it.module.named_parameters()), *dict(it.module.named_buffers()), *dict(it.module.named_modules())]
+    return any(_POSITIONS.search(name) for name in state) or "arange" in it.source()
+
+
+def evaluation_is_deterministic(it: Experiment) -> Shown:
+    worst = 0.0
+    for seed in SEEDS:
+        tokens = it.tokens(seed)
+        torch.manual_seed(seed)
+        first = it.run(tokens)
+        if isinstance(it.module, nn.Module) and not any("BatchNorm" in type(m).__name__ for m in it.module.modules()):
+            it.module.train()
+            it.run(tokens)
+            it.module.eval()
+        worst = max(worst, float((it.run(tokens) - first).abs().max()))
+    if not worst <= it.tolerance:
+        raise Failed("two runs in eval differ", worst, "MSA601")
+    return Shown(worst)
+
+
+def strides_do_not_matter(it: Experiment) -> Shown:
+    worst = 0.0
+    for seed in SEEDS:
+        tokens = it.tokens(seed)
+        if tokens.dim() < 3:
+            raise NotApplicable("it takes ids")
+        strided = tokens.transpose(1, 2).contiguous().transpose(1, 2)
+        try:
+            worst = max(worst, float((it.run(strided) - it.run(tokens)).abs().max()))
+        except RuntimeError as error:
+            text = str(error).splitlines()[0]
+            raise Failed(f"it raises on an input that is not contiguous: {text}", None, "MSA101") from error
+    if not worst <= it.tolerance:
+        raise Failed("an input that is not contiguous gives another output", worst, "MSA107")
+    return Shown(worst)
+
+
+def one_sample_is_enough(it: Experiment) -> Shown:
+    worst = 0.0
+    for seed in SEEDS:
+        tokens = it.tokens(seed)
+        whole = it.run(tokens)
+        try:
+            one = it.run(tokens[:1])
+        except (RuntimeError, ValueError, IndexError) as error:
+            raise Failed(f"it raises on a batch of one: {str(error).splitlines()[0]}", None, "MSA311") from error
+        if one.shape != whole[:1].shape:
+            reason = f"a batch of one gives {tuple(one.shape)}, not {tuple(whole[:1].shape)}"
+            raise Failed(reason, None, "MSA104")
+        worst = max(worst, float((one - whole[:1]).abs().max()))
+    if not worst <= it.tolerance:
+        raise Failed("a sample alone gives another output than in its batch", worst, "MSA104")
+    return Shown(worst)
+
+
+def one_token_is_enough(it: Experiment) -> Shown:
+    if it.kind == "image":
+        raise NotApplicable("its input is an image")
+    if any(name in it.parameters and name in it.subject.inputs for name in ("mask", "attn_mask", "attention_mask")):
+        raise NotApplicable("it needs a mask of fixed size")
+    for seed in SEEDS:
+        tokens = it.tokens(seed, seq=1)
+        try:
+            output = it.run(tokens)
+        except (RuntimeError, ValueError, IndexError, AssertionError) as error:
+            if re.search(r"self\.(n|num_)?(tokens|seq|patches|positions|len)", it.source()):
+                raise NotApplicable("its length is fixed") from error
+            raise Failed(f"it raises on a sequence of one: {str(error).splitlines()[0]}", None, "MSA311") from error
+        if not bool(output.isfinite().all()):
+            raise Failed("a sequence of one gives NaN", float("nan"), "MSA301")
+    return Shown(0.0)
+
+
+def cached_steps_equal_the_whole(it: Experiment) -> Shown:
+    tokens, _ = it.tokenwise(0)
+    way = causal_way(it)
+    worst = 0.0
+    for seed in SEEDS:
+        tokens = it.tokens(seed)
+        masks = it.masks(way, causal_plane(tokens)) if way is not None else None
+        stepped = step_by_step(it, tokens, way)
+        worst = max(worst, float((stepped - it.run(tokens, masks)).abs().max()))
+    if not worst <= it.tolerance:
+        raise Failed("decoding with a cache gives another output than the whole sequence", worst, "MSA701")
+    return Shown(worst)

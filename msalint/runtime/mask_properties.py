@@ -1,0 +1,193 @@
+"""Properties of masks: what is hidden does not matter, and what is seen does."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from msalint.runtime.experiment import Experiment, MaskWay, NotApplicable
+from msalint.runtime.outcome import SEEDS, Failed, Shown
+
+
+def padding_way(it: Experiment) -> MaskWay | None:
+    """The way of passing a padding mask that works; None if the module takes no mask."""
+    return _way(it, causal=False)
+
+
+def causal_way(it: Experiment) -> MaskWay | None:
+    """The way of passing a causal mask that works; None if the module takes none."""
+    return _way(it, causal=True)
+
+
+def _way(it: Experiment, causal: bool) -> MaskWay | None:
+    tokens, _ = it.tokenwise(0)
+    allowed = causal_plane(tokens) if causal else padded(tokens, left=False)
+    first: Failed | None = None
+    for way in it.ways(causal):
+        if causal and way.parameter in _padding_parameters(it):
+            continue
+        try:
+            masks = it.masks(way, allowed)
+            output = it.run(tokens, masks)
+            if not it.is_tokenwise(output, tokens):
+                continue
+            leak = _hidden_change(it, tokens, masks, allowed, 0)
+        except Exception:
+            continue
+        if leak <= it.tolerance:
+            return way
+        kind = "later tokens" if causal else "padded tokens"
+        used = float((output - it.run(tokens)).abs().max()) > it.tolerance
+        reason = f"{kind} still reach the output with {way}" if used else f"a mask changes nothing: {way}"
+        # A name that tells the polarity makes an inverted mask the likeliest fault, else too weak a fill.
+        rule = "MSA308" if it.states_polarity(way.parameter) else "MSA304"
+        first = first or Failed(reason, leak, rule if used else "MSA313")
+    if first is not None:
+        raise first
+    return None
+
+
+def _padding_parameters(it: Experiment) -> set[str]:
+    """Parameters that take one row of keys a sample, so that no causal mask fits them."""
+    try:
+        way = _way(it, causal=False)
+    except Failed:
+        return set()
+    return {way.parameter} if way is not None and "query" not in way.shape else set()
+
+
+def _hidden_change(it: Experiment, tokens: Tensor, masks: dict[str, object], allowed: Tensor, seed: int) -> float:
+    """How much the outputs change when tokens do that they may not see; infinite for NaN."""
+    worst = 0.0
+    output = it.run(tokens, masks)
+    # A padded token's own output is of no use to anyone.
+    real = allowed.diagonal(dim1=1, dim2=2)
+    for place in range(tokens.shape[1]):
+        blind = ~allowed[:, :, place] & real
+        if not bool(blind.any()):
+            continue
+        other = tokens.clone()
+        other[:, place] = it.disturbed(tokens, seed)[:, place]
+        change = (it.run(other, masks) - output).abs().flatten(2).amax(dim=2)
+        value = change.masked_fill(~blind, 0.0)
+        worst = max(worst, float(torch.where(value.isnan(), torch.inf, value).max()))
+    return worst
+
+
+def padded(tokens: Tensor, left: bool, whole: bool = False) -> Tensor:
+    """(batch, query, key): one key of the first sample hidden, two of the second, ...; or all keys of the last one."""
+    batch, seq = tokens.shape[:2]
+    keep = torch.ones(batch, seq, dtype=torch.bool)
+    for sample in range(batch):
+        keep[sample, seq - min(1 + sample, seq - 1) :] = False
+    if left:
+        keep = keep.flip(1)
+    if whole:
+        keep = torch.ones(batch, seq, dtype=torch.bool)
+        keep[-1] = False
+    return keep[:, None, :].expand(batch, seq, seq)
+
+
+def causal_plane(tokens: Tensor) -> Tensor:
+    seq = tokens.shape[1]
+    return torch.ones(seq, seq, dtype=torch.bool).tril().expand(tokens.shape[0], seq, seq)
+
+
+def _needed_way(it: Experiment) -> MaskWay:
+    way = padding_way(it)
+    if way is None:
+        raise NotApplicable("it takes no mask")
+    return way
+
+
+def right_padding_is_hidden(it: Experiment) -> Shown:
+    return _padding(it, left=False)
+
+
+def left_padding_is_hidden(it: Experiment) -> Shown:
+    return _padding(it, left=True)
+
+
+def _padding(it: Experiment, left: bool) -> Shown:
+    way = _needed_way(it)
+    worst = 0.0
+    for seed in SEEDS:
+        tokens = it.tokens(seed)
+        allowed = padded(tokens, left)
+        if way.shape in ("(query, key)", "(1, 1, query, key)"):
+            allowed = allowed[-1:].expand_as(allowed)
+        masks = it.masks(way, allowed)
+        worst = max(worst, _hidden_change(it, tokens, masks, allowed, seed))
+        if bool(it.run(tokens, masks)[allowed.diagonal(dim1=1, dim2=2)].isnan().any()):
+            raise Failed(f"real tokens come out NaN with {way}", float("nan"), "MSA301")
+    if worst > it.tolerance:
+        raise Failed(f"padded tokens reach real ones, with {way}", worst, "MSA304")
+    return Shown(worst, f"with {way}")
+
+
+def masked_row_is_finite(it: Experiment) -> Shown:
+    way = _needed_way(it)
+    for seed in SEEDS:
+        tokens = it.tokens(seed)
+        masks = it.masks(way, padded(tokens, left=False, whole=True))
+        if not it.is_ids:
+            tokens = tokens.to(it.dtype).requires_grad_()
+        with torch.enable_grad():
+            output = it.run(tokens, masks)
+            if not bool(output.isfinite().all()):
+                raise Failed(f"a sample with no key to see gives NaN, with {way}", float("nan"), "MSA301")
+            if not it.is_ids:
+                output.square().sum().backward()  # type: ignore[no-untyped-call]
+                if tokens.grad is not None and not bool(tokens.grad.isfinite().all()):
+                    raise Failed("the gradient of a sample with no key to see is NaN", float("nan"), "MSA301")
+    return Shown(0.0, f"with {way}")
+
+
+def future_is_hidden(it: Experiment) -> Shown:
+    tokens, _ = it.tokenwise(0)
+    way = _way(it, causal=True)
+    masks = it.masks(way, causal_plane(tokens)) if way is not None else None
+    for seed in SEEDS:
+        free, seen = it.influence(None, seed), it.influence(masks, seed)
+        if way is None:
+            _judge_own_causality(it, seen)
+        elif bool(seen.triu(1).any()):
+            raise Failed(f"tokens depend on later ones, with {way}", 1.0, "MSA310")
+        elif bool((free & ~seen).diagonal().any()):
+            raise Failed(f"some tokens don't see themselves, with {way}", 1.0, "MSA309")
+        elif bool((free & ~seen).tril().any()):
+            raise Failed(f"some tokens don't see earlier ones, with {way}", 1.0, "MSA310")
+    return Shown(0.0, f"with {way}" if way is not None else "by itself")
+
+
+def _judge_own_causality(it: Experiment, seen: Tensor) -> None:
+    """A module that is given no mask: causal by itself, or meant to be, or not at all."""
+    later, earlier = bool(seen.triu(1).any()), bool(seen.tril(-1).any())
+    if not later and not earlier:
+        raise NotApplicable("its tokens don't see each other")
+    if not later:
+        if not bool(seen.diagonal().all()):
+            raise Failed("some tokens don't see themselves", 1.0, "MSA309")
+        return
+    if not earlier:
+        raise Failed("tokens depend on later ones only", 1.0, "MSA310")
+    if it.text or any("causal" in name for name in it.parameters) or not _is_meant_causal(it):
+        raise NotApplicable("it is asked for no causal mask, and attends both ways")
+    raise Failed("tokens depend on later ones, though it is named or equipped for causality", 1.0, "MSA313")
+
+
+def _is_meant_causal(it: Experiment) -> bool:
+    """By its name, or by a triangular mask among its tensors."""
+    if not isinstance(it.module, nn.Module):
+        return False
+    if "causal" in type(it.module).__name__.lower():
+        return True
+    return any(_is_triangle(value) for value in it.module.buffers())
+
+
+def _is_triangle(value: Tensor) -> bool:
+    if value.dim() < 2 or value.shape[-1] != value.shape[-2] or value.shape[-1] < 2:
+        return False
+    plane = value.flatten(0, -3)[0] if value.dim() > 2 else value
+    hidden = plane != plane[0, 0]
+    return bool(hidden.any()) and bool((hidden == torch.ones_like(hidden).triu(1)).all())

@@ -1,0 +1,228 @@
+"""Properties of numbers: sums, scale, dtypes, gradients, dropout and parameters."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from msalint.runtime.experiment import Experiment, MaskWay, NotApplicable
+from msalint.runtime.flow_tracer import FlowTracer, Scale, labels_of_kind
+from msalint.runtime.mask_properties import padded, padding_way
+from msalint.runtime.outcome import SEEDS, Failed, Shown
+from msalint.runtime.recorder import WeightsTracer
+
+
+def weights_sum_to_one(it: Experiment) -> Shown:
+    worst = 0.0
+    for seed in SEEDS:
+        with WeightsTracer() as tracer:
+            it.run(it.tokens(seed))
+        seen = [a for a in tracer.attentions if a.scored]
+        manual = [a for a in seen if a.op.name.rpartition(".")[2] != "scaled_dot_product_attention"]
+        if not manual:
+            raise NotApplicable("its weights are made inside a fused kernel, or not by a softmax of scores")
+        for attention in manual:
+            worst = max(worst, float((attention.weights.double().sum(-1) - 1).abs().max()))
+    if worst > it.tolerance:
+        reason = "the weights that meet the values don't sum to 1 over the keys"
+        raise Failed(reason, worst, "MSA211")
+    return Shown(worst)
+
+
+def dropout_acts_in_training(it: Experiment) -> Shown:
+    if not isinstance(it.module, nn.Module):
+        raise NotApplicable("it is a function")
+    rates = [m.p for m in it.module.modules() if isinstance(m, nn.Dropout)]
+    for part in it.module.modules():
+        rates += [v for n, v in vars(part).items() if isinstance(v, float) and "drop" in n.lower()]
+    if not any(rate > 0 for rate in rates):
+        raise NotApplicable("it has no dropout rate above 0")
+    with it.training() as module:
+        tokens = it.tokens(0)
+        torch.manual_seed(1)
+        first = it.run(tokens, module=module)
+        torch.manual_seed(2)
+        change = float((it.run(tokens, module=module) - first).abs().max())
+    if change == 0:
+        raise Failed(f"a dropout rate of {max(rates)} changes nothing in training", 0.0, "MSA605")
+    return Shown(change)
+
+
+def half_is_finite(it: Experiment) -> Shown:
+    return _low_precision(it, torch.float16)
+
+
+def bfloat16_is_finite(it: Experiment) -> Shown:
+    return _low_precision(it, torch.bfloat16)
+
+
+def _low_precision(it: Experiment, dtype: torch.dtype) -> Shown:
+    if not isinstance(it.module, nn.Module):
+        raise NotApplicable("it is a function")
+    module = copy.deepcopy(it.subject.target).eval().to(dtype)
+    way = _quiet_way(it)
+    for seed in SEEDS:
+        tokens = it.tokens(seed)
+        for masks in [None] if way is None else [None, it.masks(way, padded(tokens, left=False))]:
+            fitted = {name: _cast(value, dtype) for name, value in (masks or {}).items()}
+            try:
+                output = it.run(tokens, fitted, module=module)
+            except RuntimeError as error:
+                text = str(error).splitlines()[0]
+                if "overflow" not in text:
+                    raise NotApplicable(f"it can't run in this dtype: {text}") from error
+                raise Failed(f"it raises: {text}", None, "MSA303") from error
+            if not bool(output.isfinite().all()):
+                raise Failed("its output is not finite", float("nan"), "MSA303")
+    return Shown(0.0)
+
+
+def _cast(value: object, dtype: torch.dtype) -> object:
+    if isinstance(value, Tensor) and value.is_floating_point():
+        return value.clamp_min(torch.finfo(dtype).min).to(dtype)
+    return value
+
+
+def _quiet_way(it: Experiment) -> MaskWay | None:
+    try:
+        return padding_way(it)
+    except (Failed, NotApplicable):
+        return None
+
+
+def scale_fits_the_heads(it: Experiment) -> Shown:
+    scales = _scales(it)
+    if set(_constructor_names(it)) & {"temperature", "scale", "scaling", "softmax_scale", "attn_scale"}:
+        raise NotApplicable("its scale is an argument of its constructor")
+    if not scales:
+        raise NotApplicable("no scores were seen on their way to a softmax")
+    worst = 0.0
+    for scale in scales:
+        if scale.factor is None or scale.width is None:
+            raise NotApplicable("the scale is learned, or the queries and keys are normalised")
+        if scale.factor == 1.0 and _has_bias_table(it):
+            raise NotApplicable("it adds a learned bias to scores that are not scaled, as T5 does on purpose")
+        ratio = scale.factor * scale.width**0.5
+        worst = max(worst, abs(ratio - 1.0))
+        if abs(ratio - 1.0) > 1e-3:
+            raise Failed(*_scale_reason(scale.factor, scale.width, it.sizes.d_model))
+    return Shown(worst, f"scale {scales[0].factor:.4g} for d_k = {scales[0].width}")
+
+
+def _constructor_names(it: Experiment) -> list[str]:
+    try:
+        return list(inspect.signature(type(it.module).__init__).parameters)
+    except (TypeError, ValueError):
+        return []
+
+
+def _has_bias_table(it: Experiment) -> bool:
+    if not isinstance(it.module, nn.Module):
+        return False
+    return any("relative" in name or "bias_table" in name or "rel_" in name for name, _ in it.module.named_parameters())
+
+
+def _scales(it: Experiment) -> list[Scale]:
+    tracer = FlowTracer()
+    tokens = it.tokens(0)
+    rows = labels_of_kind(it.subject.inputs[it.main], it.kind)
+    if rows is None:
+        return []
+    handle = None
+    if isinstance(it.module, nn.Module):
+
+        def note(_: nn.Module, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
+            tracer.paused = True
+            for value in [*args, *kwargs.values()]:
+                labels = labels_of_kind(value, it.kind) if isinstance(value, Tensor) else None
+                if isinstance(value, Tensor) and labels is not None:
+                    tracer.label_input(value, labels)
+            tracer.paused = False
+
+        handle = it.module.register_forward_pre_hook(note, with_kwargs=True)
+    try:
+        with tracer, torch.enable_grad():
+            it.run(tokens)
+    finally:
+        if handle is not None:
+            handle.remove()
+    return tracer.scales
+
+
+def _scale_reason(factor: float, width: int, d_model: int) -> tuple[str, float, str]:
+    """What the scale is instead of 1 / sqrt(d_k), the standard deviation of scores that it gives, and the rule."""
+    spread = factor * width**0.5
+    for value, words, rule in (
+        (1.0, "scores are not scaled", "MSA201"),
+        (d_model**-0.5, "scores are scaled by the root of d_model, not of d_k", "MSA202"),
+        (1.0 / width, "scores are scaled by d_k, twice what is due or with no root", "MSA203"),
+        (width**0.5, "scores are multiplied by the root of d_k", "MSA204"),
+        (2.0 / width, "scores are divided by d_k / 2", "MSA207"),
+    ):
+        if abs(factor - value) <= 1e-3 * value:
+            return f"{words}: their spread is {spread:.2f} times what it should be", spread, rule
+    return f"scores are scaled by {factor:.4g}, not 1 / sqrt({width}) = {width**-0.5:.4g}", spread, "MSA201"
+
+
+def gradients_reach_every_parameter(it: Experiment) -> Shown:
+    if not isinstance(it.module, nn.Module):
+        raise NotApplicable("it is a function")
+    with it.training() as module, torch.enable_grad():
+        own = {id(p) for p in module.parameters()}
+        for parameter in module.parameters():
+            # A gate that starts at zero (gamma * attention + x) would keep every gradient behind it at zero.
+            if not bool(parameter.any()) and parameter.numel():
+                parameter.data.normal_(0.0, 0.1, generator=torch.Generator().manual_seed(0))
+        strangers = _Strangers(own)
+        with strangers:
+            it.run(it.tokens(0), module=module).square().sum().backward()  # type: ignore[no-untyped-call]
+        silent = [
+            name
+            for name, p in module.named_parameters()
+            if p.requires_grad and p.dim() > 1 and (p.grad is None or not bool(p.grad.abs().any()))
+        ]
+    if strangers.count:
+        reason = f"{strangers.count} parameters are used that the module does not list, so no optimiser will train them"
+        raise Failed(reason, float(strangers.count), "MSA404")
+    if silent:
+        raise Failed(f"no gradient reaches {', '.join(silent[:4])}", float(len(silent)), "MSA406")
+    return Shown(0.0)
+
+
+class _Strangers(TorchFunctionMode):
+    """Counts parameters in use that a module does not own."""
+
+    def __init__(self, own: set[int]) -> None:
+        super().__init__()
+        self.own, self.met = own, set[int]()
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        for value in args:
+            if isinstance(value, nn.Parameter) and id(value) not in self.own:
+                self.met.add(id(value))
+        return func(*args, **(kwargs or {}))
+
+    @property
+    def count(self) -> int:
+        return len(self.met)
+
+
+def parameters_are_four_squares(it: Experiment) -> Shown:
+    if not isinstance(it.module, nn.Module):
+        raise NotApplicable("it is a function")
+    width = it.sizes.d_model
+    count = sum(p.numel() for p in it.module.parameters())
+    bias = count - 4 * width * width
+    if bias in (0, width, 3 * width, 4 * width):
+        return Shown(0.0, f"{count} = 4 d_model^2" + (f" + {bias // width} d_model" if bias else ""))
+    raise NotApplicable(
+        f"it has {count} parameters, {count / width**2:.2f} d_model^2: more or less than q, k, v and output"
+    )

@@ -1,0 +1,99 @@
+"""MSA308 mask-inverted: a mask of known polarity is used with the other one."""
+
+from __future__ import annotations
+
+from msalint.facts import MaskAdded, MaskFilled, MhaCalled, Region, SdpaCalled, reads_backwards
+from msalint.rule import Diagnostic, Edit, Fix, Iterator, Level, Meta, Rule, Safety, Site, on, step, wrap
+
+ONLY_HIDDEN = "attention goes to what was to be hidden, and only there"
+
+
+class MaskInverted(Rule):
+    """
+    ## What it does
+    Reports a mask whose polarity is known (from the comparison or triangle that made it, or from a docstring) and that
+    is read the other way round: True = keep handed to nn.MultiheadAttention, nn.Transformer* or masked_fill, True =
+    hide (a padding mask, triu of ones) handed to F.scaled_dot_product_attention, an additive mask made boolean.
+
+    ## Why is this bad?
+    Tokens are hidden and padding is attended, or each token sees nothing but its future. Every shape is right, so
+    nothing raises; a causal model that sees only what comes next even reaches a very low loss.
+
+    ## Example
+    ```python
+    import torch
+    import torch.nn.functional as F
+
+
+    def attention(q, k, v, ids, pad_id):
+        padding = (ids == pad_id)[:, None, None, :]
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=padding)
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+    import torch.nn.functional as F
+
+
+    def attention(q, k, v, ids, pad_id):
+        padding = (ids == pad_id)[:, None, None, :]
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=~padding)
+    ```
+
+    ## Fix safety
+    Unsafe: every output changes.
+
+    ## Known limits
+    A name alone (`mask`, `key_padding_mask`) proves no polarity, and a mask of unknown make is left alone. A triangle
+    put on by hand with the wrong side is causal-mask-shows-future (MSA310).
+
+    ## References
+    - [F.scaled_dot_product_attention](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.scaled_dot_product_attention.html)
+    - [nn.MultiheadAttention](https://docs.pytorch.org/docs/stable/generated/torch.nn.MultiheadAttention.html)
+    """
+
+    meta = Meta(code="MSA308", name="mask-inverted", level=Level.ERROR, since="0.1.0")
+
+    @on(SdpaCalled)
+    def handed_to_a_kernel(self, fact: SdpaCalled) -> Iterator[Diagnostic]:
+        if not fact.mask_inverted or fact.mask_additive or fact.mask_site is None:
+            return
+        if _causal(fact.mask_hidden) and reads_backwards(fact.purpose):
+            return
+        said = "True means attend here, and this mask is True where keys are to be hidden"
+        yield self._told(fact.mask_site, said, fact.mask_made_at, fact.mask_site)
+
+    @on(MhaCalled)
+    def handed_to_a_module(self, fact: MhaCalled) -> Iterator[Diagnostic]:
+        for mask in fact.masks:
+            if mask.inverted and not mask.additive and not (_causal(mask.hidden) and reads_backwards(fact.purpose)):
+                said = f"True means hide in {mask.parameter}, and this mask is True where keys are to be attended"
+                yield self._told(mask.site, said, mask.made_at, mask.site)
+
+    @on(MaskFilled)
+    def filled_by_hand(self, fact: MaskFilled) -> Iterator[Diagnostic]:
+        if fact.inverted and fact.attention and fact.fill is not None and fact.fill <= -1:
+            where = "where" if fact.how == "where" else "fill"
+            said = f"this {where} hides the keys that the mask is to keep"
+            yield self._told(fact.at, said, fact.made_at, fact.mask_site if fact.how == "masked_fill" else None)
+
+    @on(MaskAdded)
+    def added(self, fact: MaskAdded) -> Iterator[Diagnostic]:
+        if fact.inverted and fact.hidden is not None:
+            said = "this mask ends up far below 0 where keys are to be attended"
+            yield self._told(fact.hidden.made_at or fact.at, said, fact.at, None)
+
+    def _told(self, at: Site, said: str, other: Site | None, mask: Site | None) -> Diagnostic:
+        trail = step(other, "the mask is made here" if mask is not None else "it meets the scores here")
+        fix = Fix("negate the mask", _negated(mask), Safety.UNSAFE) if mask is not None else None
+        return self.report(at, f"{said}: {ONLY_HIDDEN}", trail=trail if other is not at else (), fix=fix)
+
+
+def _causal(hidden: Region | None) -> bool:
+    return hidden is not None and "causal" in hidden.kinds
+
+
+def _negated(mask: Site) -> tuple[Edit, ...]:
+    plain = mask.text.replace(".", "").replace("_", "").isalnum()
+    return wrap(mask, "~", "") if plain else wrap(mask, "~(", ")")

@@ -1,0 +1,77 @@
+"""What reading claims is put beside what a run had, line by line, and told where they differ."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("jaxtyping")
+
+import attention_modules as modules  # noqa: E402
+
+from msalint.cli import run  # noqa: E402
+from msalint.runtime.request import Request  # noqa: E402
+from msalint.runtime.static_comparison import StaticClaim, compare, read_drawing  # noqa: E402
+from msalint.runtime.trace_target import trace_target  # noqa: E402
+
+FILE = Path(modules.__file__)
+LINE = next(n for n, text in enumerate(FILE.read_text().splitlines(), 1) if text.strip().startswith("out = F.scaled"))
+
+
+def differences(*claims: StaticClaim) -> list[str | None]:
+    flow = trace_target(modules.Fused, Request()).flow
+    return [one.reason for one in compare(claims, flow, str(FILE))]
+
+
+def test_a_drawing_is_read_back() -> None:
+    text = (
+        "Net.forward  net.py\n"
+        "    24  q    (B, T, n_embd // (h + 1))    strided, scaled\n"
+        "    28                    softmax over T\n"
+        "    30  k    (..., T, 3*d)\n"
+    )
+    assert read_drawing(text) == [
+        StaticClaim(24, "q", ("B", "T", "n_embd // (h + 1)"), True),
+        StaticClaim(30, "k", ("...", "T", "3*d"), False),
+    ]
+
+
+def test_claims_that_hold_agree() -> None:
+    assert differences(
+        StaticClaim(LINE - 2, "q", ("B", "H", "T", "d"), True),
+        StaticClaim(LINE, "out", ("B", "H", "T", "dim // H"), False),
+        StaticClaim(LINE + 1, "return", ("...", "T", "H*d"), False),
+    ) == [None, None, None]
+
+
+def test_claims_that_do_not_hold_say_how() -> None:
+    wrong = differences(
+        StaticClaim(LINE - 2, "q", ("B", "H", "T", "d"), False),
+        StaticClaim(LINE, "out", ("B", "T", "H", "d"), False),
+        StaticClaim(LINE, "out", ("B", "T", "d"), False),
+        StaticClaim(LINE + 1, "return", ("B", "T", "H*d+1"), False),
+        StaticClaim(LINE + 1, "return", ("B", "T", "H*d"), True),
+    )
+    assert wrong == [
+        None,
+        "axis 1 is 3, not T = 5",
+        "it has 4 axes, not 3",
+        "axis 2 is 21, not H*d+1 = 22",
+        "it is contiguous",
+    ]
+
+
+def test_a_line_that_did_not_run_claims_nothing() -> None:
+    flow = trace_target(modules.Fused, Request()).flow
+    (one,) = compare([StaticClaim(1, "x", ("B",), False)], flow, str(FILE))
+    assert (one.shape, one.reason) == (None, None)
+
+
+def test_the_command_shows_both(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["trace", f"{FILE}:Fused", "--against-static"]) == 0
+    out = capsys.readouterr().out
+    assert "read from the code, and run" in out
+    assert "0 disagree" in out
+    assert "not run" not in out
