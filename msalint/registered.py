@@ -16,6 +16,9 @@ class Registry:
     registered: set[object] = field(default_factory=set)
     hidden: dict[tuple[str, str], tuple[Site, str, Value]] = field(default_factory=dict)
 
+    def copied(self) -> Registry:
+        return Registry(set(self.registered), dict(self.hidden))
+
     def note(self, owner: str, attribute: str, value: Value, at: Site) -> None:
         """An attribute of a module was set."""
         self.hidden.pop((owner, attribute), None)

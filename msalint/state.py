@@ -7,7 +7,8 @@ condition is a second run, which starts anew with the decisions it was given.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, field, fields, replace
 from itertools import count
 
 from fractions import Fraction
@@ -61,6 +62,15 @@ class Decisions:
     """Each time that a condition decided something: its key, and the statement or expression, opaque here."""
     closed: set[str] = field(default_factory=set)
     """Conditions whose other answer is not worth a run (it raises, or has been seen)."""
+
+    def copied(self) -> Decisions:
+        return Decisions(dict(self.given), dict(self.asked), list(self.occurrences), set(self.closed))
+
+    def agrees(self, given: dict[str, bool]) -> bool:
+        """Whether a run with these answers would have come here just the same."""
+        return all(
+            given[key] == answer if key in given else key not in self.given for key, answer in self.asked.items()
+        )
 
     def known(self, key: str) -> bool | None:
         """The answer given to a condition, None if it has not come up."""
@@ -123,6 +133,19 @@ class State:
     """Calls (by id) whose (output, weights) pair was indexed or unpacked."""
     pooled: dict[Ident, Site] = field(default_factory=dict)
     """Axes that were averaged, summed or searched, or of which only the first or last place was kept."""
+
+    def copied(self) -> State:
+        """A state that may go another way from here."""
+        other = copy(self)
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if isinstance(value, (dict, list, set)):
+                setattr(other, entry.name, value.copy())
+        other.fronts = {var: dict(atoms) for var, atoms in self.fronts.items()}
+        other.relations = self.relations.copy()
+        other.decisions = self.decisions.copied()
+        other.registry = self.registry.copied()
+        return other
 
     def emit(self, fact: Fact) -> None:
         self.facts.append(fact)
@@ -191,7 +214,8 @@ class State:
         region = self._named_region(value)
         if region is not None:
             traits = replace(traits, cells=Cells(1.0, 0.0, region))
-        return Tensor(var, (), Layout((var,)), None, traits)
+        # What a helper is given may be a transposed view; a module's inputs are taken to be contiguous.
+        return Tensor(var, (), Layout((var,)) if self.in_module else None, None, traits)
 
     def _named_region(self, value: Opaque) -> Region | None:
         """What a mask known by name only marks: by a docstring, by its name, or not known which way round."""

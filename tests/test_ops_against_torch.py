@@ -6,12 +6,12 @@ import pytest
 
 pytest.importorskip("torch")
 
-import torch  # noqa: E402
+import torch
 
-from msalint.ops.table import METHODS, PATHS  # noqa: E402
-from tests.ops.cases import Calls  # noqa: E402
-from tests.ops.oracle import compare_call, operation_of, torch_function  # noqa: E402
-from tests.ops.tables import EXEMPT, METHOD_CASES, PATH_CASES, UNKNOWN_BY_DESIGN  # noqa: E402
+from msalint.ops.table import METHODS, PATHS
+from tests.ops.cases import Calls
+from tests.ops.oracle import compare_call, operation_of, torch_function
+from tests.ops.tables import EXEMPT, METHOD_CASES, PATH_CASES, UNKNOWN_BY_DESIGN
 
 torch.set_num_threads(1)
 
@@ -44,7 +44,9 @@ def test_every_name_of_the_tables_is_torchs() -> None:
     strangers = [
         name
         for name in TORCH_NAMES
-        if name not in EXEMPT and not any(callable(real_function(twin)) for twin in twins(name)) and not is_property(name)
+        if name not in EXEMPT
+        and not any(callable(real_function(twin)) for twin in twins(name))
+        and not is_property(name)
     ]
     assert strangers == []
 

@@ -71,9 +71,9 @@ def test_heads_times_head_width_is_the_width_if_it_divides() -> None:
 
 def test_the_width_over_its_quotient_is_the_heads() -> None:
     relations = Relations()
-    assert relations.divide(D, D // H) == (H, {(D, H)})
-    assert relations.divide(D * B, (D // H) * B) == (H, {(D, H)})
-    assert relations.divide(D * 3, D // H) == (H * 3, {(D, H)})
+    assert relations.divide(D, D // H) == (H, frozenset({(D, H)}))
+    assert relations.divide(D * B, (D // H) * B) == (H, frozenset({(D, H)}))
+    assert relations.divide(D * 3, D // H) == (H * 3, frozenset({(D, H)}))
 
 
 def test_bindings_are_followed_and_never_circular() -> None:

@@ -23,11 +23,13 @@ extents = st.lists(st.sampled_from([1, 2, 3, 4, 5, 6]), min_size=1, max_size=4)
 def targets(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int | None, ...]]:
     """A shape, and another of as many elements, one entry of which may be -1 (None)."""
     shape = tuple(draw(extents))
-    factors = draw(st.permutations([f for size in shape for f in ((2, size // 2) if size in (4, 6) else (size,))]))
+    primes = [f for size in shape for f in ((2, size // 2) if size in (4, 6) else (size,))]
+    factors = draw(st.permutations(primes))
     target: list[int | None] = []
     for factor in factors:
         last = target[-1] if target else None
-        if last is not None and draw(st.booleans()):
+        joined: bool = draw(st.booleans())
+        if last is not None and joined:
             target[-1] = last * factor
         else:
             target.append(factor)

@@ -1,4 +1,4 @@
-"""Whatever shape and memory order the flow claims at a line of a fixture is what torch has there when the proof runs."""
+"""Whatever shape and memory order the flow claims at a line of a fixture, torch has there when the proof runs."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 
 pytest.importorskip("torch")
 
-from msalint.testing import Fixture, collect, run_proof  # noqa: E402
-from tests.agreement.claims import Path_, contradiction, paths_of  # noqa: E402
-from tests.agreement.watch import Outermost, watching  # noqa: E402
+from msalint.testing import Fixture, collect, run_proof
+from tests.agreement.claims import Path_, contradiction, paths_of
+from tests.agreement.watch import Outermost, enclosing_functions, watching
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
 RUN = [fixture for fixture in collect(FIXTURES) if fixture.proof is not None]
@@ -40,8 +40,8 @@ def test_claims_hold_in_the_run(fixture: Fixture) -> None:
     for file in files:
         calls = some_of(watcher.calls[str(file)])
         if calls:
-            paths = paths_of(file)
-            complaints += [f"{file.name} {line}" for call in calls if (line := judged(paths, call))]
+            paths, functions = paths_of(file), enclosing_functions(file.read_text(encoding="utf-8"))
+            complaints += [f"{file.name} {line}" for call in calls if (line := judged(paths, call, functions))]
     assert not complaints, "\n".join(["", *complaints])
 
 
@@ -55,8 +55,9 @@ def some_of(calls: list[Outermost]) -> list[Outermost]:
     return [call for alike in kept.values() for call in alike]
 
 
-def judged(paths: list[Path_], call: Outermost) -> str:
+def judged(paths: list[Path_], call: Outermost, functions: dict[int, int]) -> str:
     """ "" if a path that goes by what the call went by agrees with it; else what is wrong with the closest one."""
+    paths = [path for path in paths if not by_another_way(path, call, functions)]
     places = {(seen.line, seen.name) for seen in call.seen}
     claimed = places & {place for path in paths for place in path.claims}
     if not claimed:
@@ -71,6 +72,13 @@ def judged(paths: list[Path_], call: Outermost) -> str:
     nearly = [path for path in paths if len(claimed - set(path.claims)) <= len(claimed) // 4 and path not in whole]
     problems = [contradiction(path, call) for path in (*whole, *nearly)]
     return "" if "" in problems else f"{call.function}: {problems[0]}"
+
+
+def by_another_way(path: Path_, call: Outermost, functions: dict[int, int]) -> bool:
+    """Whether a path binds a tensor in a function of the call where the call bound none: another branch was taken."""
+    entered = {functions.get(seen.line) for seen in call.seen}
+    places = {(seen.line, seen.name) for seen in call.seen}
+    return any(functions.get(line) in entered and (line, name) not in places for line, name in path.claims)
 
 
 def test_much_was_compared() -> None:

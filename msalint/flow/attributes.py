@@ -165,6 +165,8 @@ class Attributes:
 
     def _of_instance(self, instance: Instance, name: str, node: n.Node) -> Value:
         stored = self.state.attributes.get((instance.key, name))
+        if stored == NONE and self.program.is_set_later(instance.cls, name):
+            return Opaque(f"{instance.key}.{name}", name, source="attribute")
         if stored is not None:
             return stored
         if name == "training":

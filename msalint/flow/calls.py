@@ -47,6 +47,10 @@ _LIST_METHODS = frozenset("append extend insert".split())
 _STRING_LIKE = frozenset("format join lower upper startswith endswith strip replace".split())
 
 
+_SELF_RETURNING = frozenset("to cuda cpu half float double bfloat16 train eval requires_grad_ apply type".split())
+"""Methods of a module that give the module back."""
+
+
 class Arguments:
     """Evaluated arguments, with the place of each."""
 
@@ -67,6 +71,7 @@ class Calls(Attributes, Iteration):
     program: Program
     frames: list[Frame]
     reached: set[int]
+    instances: int
     objects: dict[str, ClassValue]
     building: list[n.Node]
     """The calls of classes whose `__init__` is being run, outermost first."""
@@ -129,6 +134,8 @@ class Calls(Attributes, Iteration):
             return self._tensor_call(receiver, func, given, node)
         if isinstance(receiver, Items) and name in _LIST_METHODS:
             return self._list_call(receiver, func, given)
+        if isinstance(receiver, Layer) and name in _SELF_RETURNING:
+            return self._told_the_mode(receiver, func) if name in {"train", "eval"} else receiver
         if isinstance(receiver, Library) and receiver.path == "builtins.super()":
             return self._super_call(name, given, node)
         if isinstance(receiver, Instance):
@@ -139,6 +146,13 @@ class Calls(Attributes, Iteration):
             return found or (given.args[1] if len(given.args) > 1 and not receiver.open else UNKNOWN)
         callee = self.attribute(receiver, name, func)
         return self.call_value(callee, given, node, receiver, name)
+
+    def _told_the_mode(self, layer: Layer, func: n.Attr) -> Layer:
+        """A layer that was put into a mode, as a value and under the name that it has."""
+        told = replace(layer, built_in_call=False)
+        if isinstance(func.value, n.Name):
+            self.bind(func.value, told, func)  # type: ignore[attr-defined]
+        return told
 
     def _tensor_method(self, receiver: Value, name: str) -> bool:
         if not isinstance(receiver, Opaque) or name not in METHODS or not receiver.key:
@@ -352,7 +366,9 @@ class Calls(Attributes, Iteration):
         context, module_name = self.state.context, self.state.module_name
         self.state.module_name = self._module_name(frame, target)
         if isinstance(target, n.FunctionDef):
-            self.state.context = (*context, target.name, target.docstring) if target.docstring else (*context, target.name)
+            owner = function.owner.node if function.owner is not None and function.owner.name not in context else None
+            around = (owner.name, owner.docstring) if owner is not None else ()
+            self.state.context = (*context, *(text for text in (*around, target.name, target.docstring) if text))
         try:
             if isinstance(target, n.Lambda):
                 return self.eval(target.body)  # type: ignore[attr-defined, no-any-return]
@@ -407,7 +423,7 @@ class Calls(Attributes, Iteration):
         bases = self.program.library_bases(cls)
         if any(base.rsplit(".", 1)[-1] in {"Enum", "IntEnum", "StrEnum", "NamedTuple", "TypedDict"} for base in bases):
             return UNKNOWN
-        self.instances = getattr(self, "instances", 0) + 1
+        self.instances += 1
         instance = Instance(cls, f"{cls.name}#{self.instances}")
         self.objects[instance.key] = cls
         self.building.append(node)
@@ -432,7 +448,7 @@ class Calls(Attributes, Iteration):
 
     def enter(self, node: n.Expr, value: Value) -> None:
         """A `with` item: autocast to half brings half precision into sight."""
-        if isinstance(node, n.Call) and any("float16" in arg.value.text for arg in node.args):
+        if isinstance(node, n.Call) and any("float16" in arg.value.words() for arg in node.args):
             self.state.half_in_sight = True
 
     def matmul(self, left: Value, right: Value, at: n.Node, a: n.Node, b: n.Node) -> Value:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msalint.diagnostic import Site
 from msalint.flow.frame import Frame
 from msalint.flow.program import Program
 from msalint.syntax import nodes as n
@@ -13,10 +14,10 @@ FEWEST = 3
 """Fewer argument names than these say too little of what is called."""
 
 
-def class_given(program: Program, frame: Frame, callee: Value, sites: Sequence[n.Node]) -> ClassValue | None:
-    """The one other class of the file whose forward names the very arguments of a call: `self.inner(queries, keys, values)`.
+def class_given(program: Program, frame: Frame, callee: Value, sites: Sequence[Site]) -> ClassValue | None:
+    """The one other class of the file whose forward names the arguments of a call: `self.inner(queries, keys, values)`.
 
-    None where the callee is no constructor's parameter, where two classes fit, or where one needs arguments to be built.
+    None where the callee is no constructor's parameter, where two classes fit, or where the one needs arguments itself.
     """
     if not isinstance(callee, Opaque) or callee.source != "init" or len(sites) < FEWEST:
         return None

@@ -73,6 +73,7 @@ class Interpreter(Calls, Targets):
         self.objects: dict[str, ClassValue] = {}
         self.building: list[n.Node] = []
         self.outgrown = False
+        self.instances = 0
         self._evaluators: dict[type, Callable[[n.Expr], Value]] = {
             n.Name: self._name,
             n.Const: self._const,
@@ -113,6 +114,17 @@ class Interpreter(Calls, Targets):
             n.Flow: self._flow,
             n.Delete: self._nothing,
         }
+
+    def resumed(self, given: dict[str, bool]) -> Interpreter:
+        """A path of its own from here on, with other answers to come."""
+        state = self.state.copied()
+        state.decisions.given = dict(given)
+        other = Interpreter(self.program, state, self.trace)
+        other.globals, other.objects = dict(self.globals), dict(self.objects)
+        other.reached, other.passed = set(self.reached), set(self.passed)
+        other.frames = [replace(frame, variables=dict(frame.variables)) for frame in self.frames]
+        other.instances = self.instances
+        return other
 
     @property
     def frame(self) -> Frame:
@@ -561,7 +573,7 @@ class Interpreter(Calls, Targets):
                 self.bind(target, UNKNOWN, item)
         before = len(self.state.facts)
         left = self.run(node.body)
-        if any("raises" in item.text.lower() or "suppress(" in item.text for item in node.items):
+        if any("raises" in item.words().lower() or "suppress" in item.words() for item in node.items):
             # `with pytest.raises(...)`, `contextlib.suppress(...)`: what happens in here is meant to.
             del self.state.facts[before:]
         return left
@@ -603,7 +615,7 @@ class Interpreter(Calls, Targets):
         if not self.building:
             return
         for part in test.walk():
-            if isinstance(part, n.Binary) and part.op == "%" and "head" in part.text.lower():
+            if isinstance(part, n.Binary) and part.op == "%" and "head" in part.words().lower():
                 width, heads = (self.state.as_int(self.eval(side)) for side in (part.left, part.right))
                 if width is not None and heads and width % heads:
                     self.state.emit(IndivisibleHeads(self.building[0], "literals", str(width), str(heads)))

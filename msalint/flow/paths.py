@@ -17,7 +17,7 @@ from msalint.flow.clashes import Clashes
 from msalint.flow.frame import Frame, GivenUp
 from msalint.flow.hindsight import completed
 from msalint.flow.interpreter import Interpreter
-from msalint.flow.stakes import is_central, stake_of
+from msalint.flow.stakes import attention_attributes, calls_any, is_central, stake_of, worth_reading
 from msalint.flow.validators import take_in_checks
 from msalint.flow.projections import with_mixed_up
 from msalint.flow.program import Program, class_members, decorator_names
@@ -49,9 +49,15 @@ class Effort:
 CENTRAL = Effort(runs=16, steps=24_000, idle_runs=4)
 """For a definition that forms attention or masks itself."""
 
-AROUND = Effort(runs=4, steps=6_000, idle_runs=1)
+AROUND = Effort(runs=3, steps=4_000, idle_runs=1)
 """For one that only calls such definitions: what it hands them matters, its own choices less."""
 
+
+MAX_AROUND = 12_000
+"""Steps over all the entries of a file that form no attention themselves."""
+
+MAX_BUILT = 6
+"""Objects of one class that are kept as they were right after `__init__`, to begin further runs from."""
 
 MAX_FLIPS = 6
 """Runs that one condition may ask for in a file, over all entries that come to it."""
@@ -77,12 +83,16 @@ class Analysis:
         self.reached: set[int] = set()
         self.central: dict[int, bool] = {}
         self.flips: Counter[int] = Counter()
+        self.around = 0
+        self.built: dict[int, list[Interpreter]] = {}
 
     def facts(self) -> Iterator[Fact]:
         """The facts of every entry of the main module, path by path."""
         module = self.program.main
         classes, functions = [], []
         for name in module.wanted:
+            if not worth_reading(module.written(name)):
+                continue
             value = self.program.value(module, name)
             if isinstance(value, ClassValue) and value.module is module:
                 classes.append(value)
@@ -104,10 +114,11 @@ class Analysis:
         if found is not None and isinstance(found[0], n.FunctionDef):
             effort = CENTRAL if self.is_central(cls.node) or self.is_central(found[0]) else AROUND
             yield from self.entry_facts(Entry(cls.module, cls, found[0], effort=effort))
+        kept = attention_attributes(cls.node)
         for name, member in members.items():
             if not isinstance(member, n.FunctionDef) or id(member) in self.reached or name.startswith("__"):
                 continue
-            if self.is_central(member):
+            if self.is_central(member) or calls_any(member, kept):
                 yield from self.entry_facts(Entry(cls.module, cls, member))
         init = members.get("__init__")
         if init is not None and id(init) not in self.reached and isinstance(init, n.FunctionDef):
@@ -128,6 +139,8 @@ class Analysis:
         effort = entry.effort
         idle = 0
         while waiting and runs < effort.runs and steps < effort.steps:
+            if effort is AROUND and self.around > MAX_AROUND:
+                return
             gain, _, answers = heapq.heappop(waiting)
             idle += runs > 0 and gain > -2
             if idle > effort.idle_runs:
@@ -135,15 +148,19 @@ class Analysis:
             interpreter = self.run(entry, answers)
             runs += 1
             steps += interpreter.steps
+            self.around += interpreter.steps if effort is AROUND else 0
             gave_up = gave_up or interpreter.outgrown
             self.reached |= interpreter.reached
-            yield from clashes.held_back(interpreter.state.facts, interpreter.passed)
+            yield from clashes.held_back(interpreter.state.facts, interpreter.passed, interpreter.state.decisions)
             for stake, other in _other_answers(interpreter.state.decisions, covered):
                 # An inner module was read on its own before: what it decides needs no further runs here.
                 if self.flips[id(stake)] < MAX_FLIPS:
                     self.flips[id(stake)] += 1
                     order += 1
                     heapq.heappush(waiting, (-stake_of(stake), order, other))
+        for answers in clashes.doubts():
+            interpreter = self.run(entry, answers)
+            yield from clashes.held_back(interpreter.state.facts, interpreter.passed, interpreter.state.decisions)
         yield from clashes.on_every_path()
         if gave_up:
             node: n.Node | None = entry.function or (entry.cls.node if entry.cls else None)
@@ -152,15 +169,34 @@ class Analysis:
 
     def run(self, entry: Entry, given: dict[str, bool]) -> Interpreter:
         """One path."""
-        state = State(decisions=Decisions(dict(given)))
-        interpreter = Interpreter(self.program, state, self.trace)
+        interpreter = self._begun(entry, given)
+        state = interpreter.state
         try:
-            _walk(interpreter, entry)
+            if not interpreter.outgrown:
+                _walk(interpreter, entry)
         except GivenUp:
             interpreter.outgrown = True
         state.facts += state.registry.plain_lists()
         state.facts[:] = NaNGuards(state.guarded).applied(state.facts)
         state.facts[:] = with_mixed_up(completed(state.facts, state), interpreter)
+        return interpreter
+
+    def _begun(self, entry: Entry, given: dict[str, bool]) -> Interpreter:
+        """A path with its object built; one that was built under the same answers before is taken up from there."""
+        if entry.cls is None:
+            return Interpreter(self.program, State(decisions=Decisions(dict(given))), self.trace)
+        for built in self.built.get(id(entry.cls.node), ()):
+            if built.state.decisions.agrees(given):
+                return built.resumed(given)
+        interpreter = Interpreter(self.program, State(decisions=Decisions(dict(given))), self.trace)
+        try:
+            _build(interpreter, entry.module, entry.cls)
+        except GivenUp:
+            interpreter.outgrown = True
+            return interpreter
+        kept = self.built.setdefault(id(entry.cls.node), [])
+        if len(kept) < MAX_BUILT:
+            kept.append(interpreter.resumed(given))
         return interpreter
 
 
@@ -180,37 +216,42 @@ def _other_answers(
             yield stake, {**decisions.asked, key: not decisions.asked[key]}
 
 
-def _walk(interpreter: Interpreter, entry: Entry) -> None:
-    frame = Frame(entry.module)
+def _build(interpreter: Interpreter, module: Module, cls: ClassValue) -> None:
+    """An object of a class, its `__init__` run with parameters that stand for themselves."""
+    frame = Frame(module)
     interpreter.frames.append(frame)
-    if entry.script:
-        for statement in entry.module.statements():
-            if interpreter.run([statement]) is not None:
-                break
-        return
-    state = interpreter.state
-    if entry.cls is None:
-        assert entry.function is not None
-        given = _parameters(interpreter, entry.function, "", frame, skip=0)
-        interpreter.inline(Function(entry.function, entry.module), given, entry.function)
-        return
-    cls = entry.cls
-    program = interpreter.program
-    instance = Instance(cls, "self")
+    state, program = interpreter.state, interpreter.program
     interpreter.objects["self"] = cls
     state.context = (cls.name, cls.node.docstring) if cls.node.docstring else (cls.name,)
     init = program.member(cls, "__init__")
     state.in_module = program.is_module(cls) or program.member(cls, "forward") is not None
     if init is not None and isinstance(init[0], n.FunctionDef):
         given = _parameters(interpreter, init[0], f"{cls.name}.__init__", frame, skip=1)
-        interpreter.initialise(instance, given, init[0])
+        interpreter.initialise(Instance(cls, "self"), given, init[0])
+
+
+def _walk(interpreter: Interpreter, entry: Entry) -> None:
+    """From the beginning of an entry to its end."""
+    if entry.script:
+        interpreter.frames.append(Frame(entry.module))
+        for statement in entry.module.statements():
+            if interpreter.run([statement]) is not None:
+                break
+        return
     if entry.function is None:
         return
+    if entry.cls is None:
+        frame = Frame(entry.module)
+        interpreter.frames.append(frame)
+        given = _parameters(interpreter, entry.function, "", frame, skip=0)
+        interpreter.inline(Function(entry.function, entry.module), given, entry.function)
+        return
+    cls, frame = entry.cls, interpreter.frames[-1]
     static = "staticmethod" in decorator_names(entry.function)
     given = _parameters(interpreter, entry.function, "", frame, skip=0 if static else 1, attention=_is_attention(cls))
-    owner = program.member(cls, entry.function.name)
+    owner = interpreter.program.member(cls, entry.function.name)
     function = Function(entry.function, owner[1].module if owner else entry.module, None, owner[1] if owner else cls)
-    interpreter.inline(function, given, entry.function, None if static else instance)
+    interpreter.inline(function, given, entry.function, None if static else Instance(cls, "self"))
 
 
 def _is_attention(cls: ClassValue) -> bool:
@@ -234,7 +275,7 @@ def _parameters(
             continue
         value = _parameter(interpreter, param, prefix, frame)
         if attention and isinstance(value, Opaque) and not prefix and value.hint in {"", "tensor"}:
-            if param.name in {"x", "hidden_states", "inputs", "hidden", "embeddings"} or (first and param.name in {"src", "input", "query"}):
+            if param.name in {"x", "hidden_states", "inputs", "embeddings"} or (first and param.name in {"src", "input", "query"}):
                 interpreter.state.conventional.add(value.key)
         first = False
         given.kwargs[param.name] = value

@@ -12,7 +12,7 @@ from msalint.values import ClassValue, Function, Library, Value
 if TYPE_CHECKING:
     from msalint.project import Project
 
-KEPT_MODULES = 200
+KEPT_MODULES = 500
 """How many modules of a project are kept parsed by one process."""
 
 _OUTSIDE = frozenset(
@@ -34,6 +34,7 @@ class Program:
     libraries: dict[int, list[str]] = field(default_factory=dict)
     members: dict[int, dict[str, n.Stmt]] = field(default_factory=dict)
     depth: int = 0
+    set_later: dict[int, frozenset[str]] = field(default_factory=dict)
 
     def value(self, module: Module, name: str) -> Value | None:
         """What a top-level definition or import of a module stands for; None for an assignment or an unknown name."""
@@ -94,6 +95,24 @@ class Program:
                 shared.clear()
             shared[filename] = self.modules[filename]
         return self.modules[filename]
+
+    def is_set_later(self, cls: ClassValue, attribute: str) -> bool:
+        """Whether a method other than `__init__` gives an attribute a value: None is only what it begins with."""
+        return any(attribute in self._set_by_methods(owner.node) for owner in self.lineage(cls))
+
+    def _set_by_methods(self, node: n.ClassDef) -> frozenset[str]:
+        if id(node) not in self.set_later:
+            methods = [one for one in node.body if isinstance(one, n.FunctionDef) and one.name != "__init__"]
+            assigned = [part for one in methods for part in one.walk() if isinstance(part, n.Assign)]
+            self.set_later[id(node)] = frozenset(
+                target.name
+                for statement in assigned
+                if not (isinstance(statement.value, n.Const) and statement.value.value is None)
+                for whole in statement.targets
+                for target in (whole.items if isinstance(whole, n.Sequence_) else (whole,))
+                if isinstance(target, n.Attr)
+            )
+        return self.set_later[id(node)]
 
     def base_classes(self, cls: ClassValue) -> list[Value]:
         """The bases of a class: classes of the project, or names of libraries."""

@@ -61,7 +61,7 @@ def _speaks_of(node: n.Node, name: str) -> bool:
         return isinstance(node.value, str) and node.value == name
     if isinstance(node, n.Name):
         return node.id in {"getattr", "setattr"}
-    if isinstance(node, n.Call) and "init" in node.func.text:
+    if isinstance(node, n.Call) and "init" in node.func.words():
         return False
     if isinstance(node, n.Assign):
         others = [target for target in _written(node.targets) if not (isinstance(target, n.Attr) and target.name == name)]

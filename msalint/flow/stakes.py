@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from msalint.syntax import nodes as n
 
 _WORDS = frozenset(
@@ -53,3 +55,43 @@ def is_central(node: n.Node) -> bool:
         if isinstance(inner, n.Call) and called(inner) in _CENTRAL:
             return True
     return False
+
+
+_LAYERS = frozenset(
+    "MultiheadAttention TransformerEncoderLayer TransformerDecoderLayer TransformerEncoder TransformerDecoder "
+    "Transformer".split()
+)
+
+
+def attention_attributes(cls: n.ClassDef) -> frozenset[str]:
+    """The attributes that a class keeps torch's attention layers under: `self.encoder = nn.TransformerEncoder(...)`."""
+    kept = set()
+    for node in cls.walk():
+        if isinstance(node, n.Assign) and isinstance(node.value, n.Call) and called(node.value) in _LAYERS:
+            kept |= {target.name for target in node.targets if isinstance(target, n.Attr)}
+    return frozenset(kept)
+
+
+def calls_any(node: n.Node, names: frozenset[str]) -> bool:
+    """Whether a definition calls something of one of these names."""
+    return bool(names) and any(isinstance(inner, n.Call) and called(inner) in names for inner in node.walk())
+
+
+_CENTRAL_TEXT = re.compile(r" @ |\.mT\b|\b(?:" + "|".join(sorted(_CENTRAL)) + r")\b")
+_OUTER_LINES = 150
+_SHORT = 12
+_HANDS_OVER = re.compile(r"mask|Mask|causal|\bqkv?\b|transpose|permute")
+
+
+def worth_reading(text: str) -> bool:
+    """Whether a definition is to be read, told by its text before it is parsed.
+
+    One that forms attention or masks itself always is. One that only calls such definitions is read where it is short
+    enough to be somebody's module and not a whole backbone, and a function where it hands over masks or moves axes.
+    """
+    if _CENTRAL_TEXT.search(text):
+        return True
+    lines = text.count("\n")
+    if lines > _OUTER_LINES:
+        return False
+    return lines <= _SHORT or "class " in text or _HANDS_OVER.search(text) is not None

@@ -91,6 +91,7 @@ class Targets:
         if isinstance(value, Items):
             if stars:
                 return _around_star(value, stars[0], number)
+            value = self._spread(value, number)
             return value.items if len(value.items) == number else [UNKNOWN] * number
         if isinstance(value, AttentionTuple):
             self.state.taken_apart.add(id(value.at))
@@ -102,6 +103,20 @@ class Targets:
         if isinstance(value, Opaque) and value.key:
             return [Opaque(f"{value.key}[{i}]", "", source=value.source) for i in range(number)]
         return [UNKNOWN] * number
+
+    def _spread(self, value: Items, number: int) -> Items:
+        """`b, n, _, h = *x.shape, heads`: the shape's part of the targets tells its rank."""
+        places = [i for i, item in enumerate(value.items) if isinstance(item, ShapeValue)]
+        if len(places) != 1:
+            return value
+        place, rank = places[0], number - len(value.items) + 1
+        shape = value.items[place]
+        assert isinstance(shape, ShapeValue)
+        holder = self.state.bind_rank(Tensor(shape.lead, shape.axes), rank) if rank >= 0 else Tensor(shape.lead, shape.axes)
+        if holder.lead is not None or len(holder.axes) != rank:
+            return value
+        sizes = tuple(self._size(axis) for axis in holder.axes)
+        return replace(value, items=(*value.items[:place], *sizes, *value.items[place + 1 :]))
 
     def _tensor_parts(self, value: Tensor, number: int) -> Sequence[Value]:
         tensor = self.state.resolve(value)

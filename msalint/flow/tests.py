@@ -50,7 +50,8 @@ def key_of(value: Value, node: n.Node) -> str:
     if isinstance(value, Int):
         return f"true:{value.size.key}"
     # `if not module.is_training():` is told by its text, since nothing is known of its value.
-    return f"node:{id(node)}" + (f".{node.text}" if speaks_of_mode(node.text) else "")
+    words = node.words()
+    return f"node:{id(node)}" + (f".{words}" if speaks_of_mode(words) else "")
 
 
 def comparison(state: State, sign: str, left: Value, right: Value, node: n.Node) -> Value:

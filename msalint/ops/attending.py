@@ -23,6 +23,7 @@ def scaling_of(state: State, factors: Sequence[Factor], contracted: Axis, tensor
     """What a product over `contracted` was scaled with."""
     head_dim = state.size_of(contracted)
     widths = _widths(state, contracted, tensors, head_dim)
+    width = widths[0] if widths else None
     head_power, width_power, constant, unknown = Fraction(0), Fraction(0), 1.0, False
     for factor in factors:
         if factor.value is None or factor.value.coefficient is None:
@@ -36,11 +37,12 @@ def scaling_of(state: State, factors: Sequence[Factor], contracted: Axis, tensor
         for size, power in factor.value.powers:
             if state.relations.compare(size, head_dim).certainly:
                 head_power += power
-            elif any(state.relations.compare(size, width).certainly for width in widths):
-                width_power += power
-            else:
+                continue
+            met = next((one for one in widths if state.relations.compare(size, one).certainly), None)
+            if met is None:
                 unknown = True
-    width = widths[0] if widths else None
+            else:
+                width, width_power = met, width_power + power
     return Scaling(tuple(factors), head_dim, width, head_power, width_power, unknown, constant)
 
 
@@ -158,13 +160,19 @@ def weigh(
     if softmax.position is not None and known:
         verdict = _covers(softmax.axis, idents)
     product = softmax.scores.traits.product
-    if product is None:
+    contracted = weights_site is not values_site
+    if product is None and contracted:
         tell_masks(state, softmax.scores, softmax)
-    tell_cleared(state, weights, softmax, at)
+    if product is not None or contracted:
+        # `(probs * log_probs).sum(-1)` is an entropy as often as a context.
+        tell_cleared(state, weights, softmax, at)
     moved = weights.traits.moved
-    over_keys = product is not None and _among(softmax.axis, product.columns)
-    swapped = verdict is False and (over_keys or moved is not None)
-    exchanged = verdict is True and _called_queries(idents, product)
+    if product is not None and verdict is False and not _among(idents, (*product.rows, *product.columns)):
+        return  # heads of the weights are mixed, or their samples: no values are summed
+    rows = bool(idents) and all(ident.relation == "rows" for ident in idents)
+    swapped = verdict is False and (rows or (product is None and moved is not None))
+    turned = moved is not None and moved != softmax.scores.traits.moved
+    exchanged = verdict is True and turned and _called_queries(idents, product)
     role, strong = role_of_axis(axis, beside)
     state.emit(
         Weighted(
@@ -204,7 +212,8 @@ def _covers(normalised: Sequence[Ident], contracted: Sequence[Ident]) -> bool | 
     related = any(same_ident(a, b) for a in normalised for b in contracted)
     if related:
         return None
-    if any(ident.kind in {"new", "regrouped"} and ident.relation == "" for ident in (*normalised, *contracted)) and normalised:
+    both = (*normalised, *contracted)
+    if normalised and any(ident.kind in {"new", "regrouped"} and ident.relation == "" for ident in both):
         return None
     return False
 

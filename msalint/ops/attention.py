@@ -185,10 +185,12 @@ def _scaling(
 
 
 def _attended_axis(key: Tensor | None, signature: Signature) -> tuple[str | None, str, bool]:
-    if key is None or len(key.axes) < -signature.seq_place:
+    """The role of the keys' axis that the call sums over; with three axes the sequence is the second-last for all."""
+    place = signature.seq_place if key is None or len(key.axes) > 3 else -2
+    if key is None or len(key.axes) < -place:
         return None, "", False
-    axis = key.axes[signature.seq_place]
-    beside = [a for i, a in enumerate(key.axes) if i not in {len(key.axes) + signature.seq_place, len(key.axes) - 1}]
+    axis = key.axes[place]
+    beside = [a for i, a in enumerate(key.axes) if i not in {len(key.axes) + place, len(key.axes) - 1}]
     role, strong = role_of_axis(axis, beside)
     return role, axis_name(axis), strong
 

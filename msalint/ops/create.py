@@ -169,9 +169,8 @@ def parameter(call: Invocation) -> Value | None:
     value = call.tensor(0, "data")
     if value is None:
         return None
-    traits = replace(value.traits, parameter=True, cells=None, number=None)
-    if value.traits.number is not None:
-        traits = replace(traits, scale=())
+    # What its first values were scaled with says nothing of those it learns.
+    traits = replace(value.traits, parameter=True, cells=None, number=None, scale=())
     return replace(value, traits=traits)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from msalint.facts import SizesDisagree, shape_of
 from msalint.ops.axes import dense_like, new_axis, vague
 from msalint.ops.contraction import lettered_product
 from msalint.ops.table import Invocation, op
@@ -87,9 +86,7 @@ def named_atoms(
         if tensor.lead is not None:
             return None
         if len(tensor.axes) != len(side):
-            message = f"the pattern names {len(side)} axes of a tensor of {len(tensor.axes)}, {shape_of(tensor)}"
-            state.emit(SizesDisagree(call.at, call.name, str(len(side)), str(len(tensor.axes)), message))
-            return None
+            return None  # a rank is often known by convention only, which the pattern overrules
     named: dict[str, Axis] = {}
     place = 0
     for axis in side:

@@ -82,7 +82,8 @@ def binary(
     left, right = _as_mask(state, left), _as_mask(state, right)
     tensors = isinstance(left, Tensor) or isinstance(right, Tensor)
     if not tensors:
-        return arithmetic(state, sign, left, right) if sign in _ARITHMETIC else None
+        known = sign in _ARITHMETIC and not (_nothing_known(left) or _nothing_known(right))
+        return arithmetic(state, sign, left, right) if known else None
     a = state.as_tensor(left) if not _is_number(state, left) else None
     b = state.as_tensor(right) if not _is_number(state, right) else None
     if a is not None and b is not None:
@@ -100,8 +101,12 @@ def binary(
 
 def _spread(tensor: Tensor, other: Value) -> Tensor:
     """Beside something unknown, the shape of a tensor that was made to be broadcast is not the result's."""
-    unknown = isinstance(other, Opaque) and not other.key and not other.hint
-    return vague(tensor) if unknown and is_made_to_broadcast(tensor) else tensor
+    return vague(tensor) if _nothing_known(other) and is_made_to_broadcast(tensor) else tensor
+
+
+def _nothing_known(value: Value) -> bool:
+    """It may be a number or a tensor of any rank."""
+    return isinstance(value, Opaque) and not value.key and not value.hint
 
 
 def _as_mask(state: State, value: Value) -> Value:

@@ -56,7 +56,17 @@ def _settled(state: State, tensor: Tensor, items: list[Item], taking: list[Item]
     if tensor.lead is not None and any(_is_none(item) for item in items):
         return state.bind_rank(tensor, len(taking))
     if tensor.lead is not None and len(taking) >= 2:
-        return state.bind_rank(tensor, max(len(taking), len(tensor.axes)))
+        return _of_so_many_axes(state, tensor, len(taking))
+    return tensor
+
+
+def _of_so_many_axes(state: State, tensor: Tensor, number: int) -> Tensor:
+    """The rank that an index of several parts tells: `out[:, 0]` of hidden states drops the sequence, not features."""
+    activations = tensor.traits.attended or tensor.traits.projection is not None
+    if number > 2 or (says(tensor.traits.name, "mask", "bias") and not activations):
+        return state.bind_rank(tensor, max(number, len(tensor.axes)))
+    if activations and len(tensor.axes) == 1:
+        return state.bind_rank(tensor, 3)
     return tensor
 
 
@@ -88,9 +98,21 @@ def _walk(state: State, tensor: Tensor, items: list[Item], taking: int, ellipsis
         elif isinstance(item, Range):
             tensor = sliced(state, tensor, place, item)
             place += 1
+        elif _may_be_tensor(item):
+            return vague(tensor)
         else:
             tensor = drop_axis(tensor, place)
     return tensor
+
+
+def _may_be_tensor(item: Item) -> bool:
+    """An index known by name only: one position, unless it is called like many (`src`, `ids`, `perm`)."""
+    if not isinstance(item, Opaque) or item.hint == "int":
+        return False
+    return item.hint == "tensor" or not says(item.name, *_POSITIONS)
+
+
+_POSITIONS = tuple("i j k h b n t idx id layer head step pos position token q row col depth level start end".split())
 
 
 def _left(items: list[Item], ellipsis: Item) -> int:

@@ -207,7 +207,8 @@ def _normed(tensor: Tensor) -> Tensor:
 def _embedding(call: Invocation, layer: Layer, tensor: Tensor) -> Tensor:
     width = call.state.as_size(layer.get("embedding_dim"))
     axes = (*tensor.axes, new_axis(width, "feature"))
-    return Tensor(tensor.lead, axes, Layout.dense(axes, tensor.lead), None, Traits())
+    traits = Traits(parameter=tensor.traits.ramp)  # rows of a position table
+    return Tensor(tensor.lead, axes, Layout.dense(axes, tensor.lead), None, traits)
 
 
 def _conv(call: Invocation, layer: Layer, tensor: Tensor) -> Tensor:

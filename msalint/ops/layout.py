@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from msalint.diagnostic import Site
 from msalint.facts import IndivisibleHeads, SizesDisagree, Viewed, shape_of
 from msalint.ops.axes import (
     copied_layout,
@@ -21,7 +22,6 @@ from msalint.ops.axes import (
     with_axes,
 )
 from msalint.ops.table import Invocation, op
-from msalint.diagnostic import Site
 from msalint.shapes.axes import Atom, Axis, Ident, Layout, ShapeVar, axis_name, axis_size, fresh
 from msalint.shapes.reshape import Reshaped, Scramble, first_broken_merge, reshape
 from msalint.shapes.size import Quotient, Size, product
@@ -259,7 +259,10 @@ def is_head(atom: Atom, beside: Sequence[Axis] = ()) -> bool:
         around = {name for axis in beside for a in axis for name in (str(a.size), *a.ident.names)}
         if atom.ident.kind != "place" and not {"w", "W"} & around:
             return True
-    return atom.ident.kind == "feature" and atom.ident.relation == "split" and atom.ident.part[0] < atom.ident.part[1] - 1
+    if atom.ident.names:
+        return False  # `b c (n p) -> b n (p c)`: people called it something else
+    place, parts = atom.ident.part
+    return atom.ident.kind == "feature" and atom.ident.relation == "split" and place < parts - 1
 
 
 def _scramble_kind(state: State, scramble: Scramble | None, tensor: Tensor) -> tuple[str | None, str, str]:
@@ -273,8 +276,8 @@ def _scramble_kind(state: State, scramble: Scramble | None, tensor: Tensor) -> t
     head = heads[0]
     order = [atom for axis in scramble.after for atom in axis]
     before, after = list(scramble.before), order
-    places = [a for a in before if a is not head and (before.index(a) < before.index(head)) != (after.index(a) < after.index(head))]
-    crossed = [a for a in places if not _same_feature(a, head)]
+    outer, inner = set(before[: before.index(head)]), set(after[: after.index(head)])
+    crossed = [a for a in before if a in outer ^ inner and not _same_feature(a, head)]
     if not crossed:
         return "other", "", ""
     seq = axis_name((crossed[0],))
@@ -288,12 +291,7 @@ def _scramble_kind(state: State, scramble: Scramble | None, tensor: Tensor) -> t
 def _named_by_code(scramble: Scramble) -> bool:
     """Whether the code gave a name to every axis that changed places; a sum such as `klen + 1` is no name."""
     before, after = list(scramble.before), [atom for axis in scramble.after for atom in axis]
-    crossed = [
-        (a, b)
-        for i, a in enumerate(before)
-        for b in before[i + 1 :]
-        if after.index(a) > after.index(b)
-    ]  # fmt: skip
+    crossed = [(a, b) for i, a in enumerate(before) for b in before[i + 1 :] if after.index(a) > after.index(b)]
     return all(_has_name(atom) for pair in crossed for atom in pair)
 
 
@@ -427,16 +425,6 @@ def permute(call: Invocation) -> Value | None:
     tensor = call.state.bind_rank(tensor, len(dims))
     rank = len(tensor.axes)
     if tensor.lead is not None or rank != len(dims) or sorted(d % rank for d in dims) != list(range(rank)):
-        if tensor.lead is None and rank != len(dims):
-            call.state.emit(
-                SizesDisagree(
-                    call.at,
-                    call.name,
-                    str(rank),
-                    str(len(dims)),
-                    f"permute names {len(dims)} axes of a tensor of {rank}, {shape_of(tensor)}",
-                )
-            )
         return vague(tensor)
     return moved(call, tensor, tuple(tensor.axes[d % rank] for d in dims))
 
@@ -493,7 +481,9 @@ def unsqueeze(call: Invocation) -> Value | None:
     dim = call.integer(1, "dim")
     if dim is not None and dim >= 0 and tensor.lead is not None:
         tensor = _rank_of_mask(call.state, tensor)
-    found = locate(call.state, tensor, dim, extra=1)
+    open_ = tensor.lead is not None and dim is not None and dim >= 0 and len(tensor.axes) <= 1
+    # Where nothing tells the rank, a new axis in the middle speaks against the usual (batch, seq, width).
+    found = None if open_ else locate(call.state, tensor, dim, extra=1)
     if found is None:
         return vague(tensor)
     return insert_axis(found[0], found[1])
@@ -554,6 +544,13 @@ def expand_as(call: Invocation) -> Value | None:
     return with_axes(tensor, axes, tensor.layout)
 
 
+def _may_be_one(state: State, axis: Axis, wanted: Size) -> bool:
+    """An axis of which nothing is known: it may be the wanted size already, or 1."""
+    size = state.size_of(axis)
+    nameless = is_axis_symbol(size.symbol) and "[" in str(size)
+    return nameless and not state.relations.compare(size, wanted).certainly
+
+
 def _expanded_axis(size: Size) -> Axis:
     return () if size.is_one else (fresh(size, "new", relation="expanded"),)
 
@@ -570,6 +567,10 @@ def _expanded(call: Invocation, tensor: Tensor, sizes: list[Size | None]) -> Ten
     for i, size in enumerate(sizes):
         old: Axis = tensor.axes[i - extra] if i >= extra else ()
         if old or size is None:
+            if old and size is not None and _may_be_one(call.state, old, size):
+                axes.append(_expanded_axis(size))
+                tensor = replace(tensor, layout=None)
+                continue
             axes.append(old)
             if old and size is not None and call.state.unify(call.state.size_of(old), size) is False:
                 call.state.emit(
@@ -663,8 +664,10 @@ def pieces(state: State, tensor: Tensor, place: int, sizes: list[Size]) -> Items
 
 def _ending_in(state: State, tensor: Tensor, dim: int | None, divisor: Size) -> Tensor:
     """A projection of unknown rank cut evenly along `dim`: what is cut is its features, so `dim` is its last axis."""
+    if not dim or dim < 0:
+        return tensor
     tensor = state.with_rank(tensor)
-    if tensor.lead is None or tensor.traits.projection is None or len(tensor.axes) != 1 or not dim or dim < 0:
+    if tensor.lead is None or tensor.traits.projection is None or len(tensor.axes) != 1:
         return tensor
     whole = state.size_of(tensor.axes[0])
     even = not is_axis_symbol(whole.symbol) and state.relations.divide(whole, divisor) is not None

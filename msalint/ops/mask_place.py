@@ -8,7 +8,7 @@ from msalint.diagnostic import Site
 from msalint.facts import MaskMisplaced, shape_of
 from msalint.ops.attending import origin_of
 from msalint.ops.layout import is_head
-from msalint.shapes.axes import Axis, axis_name, shape_text
+from msalint.shapes.axes import Atom, Axis, axis_name, shape_text
 from msalint.shapes.vocabulary import BATCH, role_of_name
 from msalint.state import State
 from msalint.values import MaskUse, Tensor, Value
@@ -36,7 +36,7 @@ def tell_batch_elsewhere(
         return False
     for i in range(-len(tensor.axes), 0):
         mine, under = tensor.axes[i], onto[i]
-        if _is_batch(mine, onto) and _is_other(under, mine) and i > -len(onto):
+        if i > -len(onto) and _batch_meets_another(mine, under, onto[0]):
             shapes = shape_of(tensor), shape_text(onto)
             two = len(tensor.axes) == 2
             state.emit(MaskMisplaced(at, site, "batch", *shapes, axis_name(mine), axis_name(under), api, two_axes=two))
@@ -44,24 +44,25 @@ def tell_batch_elsewhere(
     return False
 
 
-def _is_batch(axis: Axis, onto: Sequence[Axis]) -> bool:
-    """A batch axis by name, or the very axis that stands first in what the mask is laid on."""
-    if len(axis) != 1:
+def _batch_meets_another(mine: Axis, under: Axis, first: Axis) -> bool:
+    """Whether an axis of a mask is the batch and lies on something else. `first`: the first axis that it is laid on."""
+    if len(mine) != 1 or not under:
         return False
-    if any(atom.ident is axis[0].ident for atom in onto[0]) and len(onto[0]) == 1:
+    mask_batch = mine[0].ident
+    origins = [origin_of(atom.ident) for atom in under]
+    if mask_batch in origins or any(_named_batch(atom) for atom in under):
+        return False
+    if len(first) == 1 and origin_of(first[0].ident) is mask_batch:
         return True
-    return any(role_of_name(name) == BATCH for name in (*axis[0].ident.names, str(axis[0].size)))
+    return _named_batch(mine[0]) and _is_head_or_position(under)
 
 
-def _is_other(axis: Axis, batch: Axis) -> bool:
-    """An axis that is known to be heads or positions, and so no batch."""
-    if not axis:
-        return False
-    for atom in axis:
-        origin = origin_of(atom.ident)
-        names = (*origin.names, *atom.ident.names, str(atom.size))
-        if origin is batch[0].ident or any(role_of_name(name) == BATCH for name in names):
-            return False
+def _named_batch(atom: Atom) -> bool:
+    names = (*origin_of(atom.ident).names, *atom.ident.names, str(atom.size))
+    return any(role_of_name(name) == BATCH for name in names)
+
+
+def _is_head_or_position(axis: Axis) -> bool:
     position = any(atom.ident.relation in {"rows", "columns"} or atom.ident.kind == "place" for atom in axis)
     return position or any(is_head(atom) for atom in axis)
 

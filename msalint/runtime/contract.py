@@ -41,7 +41,11 @@ def score_problems(op: TracedOp, left: Labels, right: Labels, spec: Contraction)
 def softmax_problems(op: TracedOp, labels: Labels, dim: int) -> Iterator[Problem]:
     """Softmax over a product of queries and keys has to run over tokens of one sample."""
     varying = labels.varying(dim)
-    if varying & {TOKEN, KEY_TOKEN} or labels.arrays[next(iter(labels.arrays))].shape[dim] < 2:
+    if len(varying & {TOKEN, KEY_TOKEN}) == 1 or labels.arrays[next(iter(labels.arrays))].shape[dim] < 2:
+        return
+    if {TOKEN, KEY_TOKEN} <= varying:
+        message = f"softmax over axis {dim} weighs places that queries and keys share, not the keys of a query"
+        yield Problem(op, "softmax not over keys", message, "MSA211")
         return
     if varying & {SAMPLE, KEY_SAMPLE}:
         yield Problem(op, "softmax not over keys", f"softmax over axis {dim} weighs the samples of the batch", "MSA104")
@@ -144,9 +148,13 @@ def module_api_problems(op: TracedOp, key: Labels | None, token_axis: int) -> It
 def output_problems(
     op: TracedOp, labels: Labels | None, shape: tuple[int, ...], wanted: tuple[int, ...]
 ) -> Iterator[Problem]:
-    """The output has the input's shape, and its positions are the input's tokens."""
+    """The output's axes stand as the input's do, and its positions are the input's tokens.
+
+    Another width (one head, another model) or fewer tokens (a class token) are no problem.
+    """
     if shape != wanted:
-        yield Problem(op, "output shape", f"the output is {shape}, the input was {wanted}")
+        if sorted(shape) == sorted(wanted):
+            yield Problem(op, "output shape", f"the output is {shape}, the input was {wanted}")
         return
     if labels is None or TOKEN not in labels.arrays:
         return

@@ -184,7 +184,7 @@ class Experiment:
             return
         for name in self.parameters:
             padding = says(name, "padding", "pad")
-            if is_mask_name(name) and not (causal and padding):
+            if is_mask_name(name) and not says(name, "head") and not (causal and padding):
                 shapes = ("(batch, key)",) if padding else _SHAPES
                 for shape in shapes if not causal else [shape for shape in _SHAPES if "query" in shape]:
                     for coding in self._codings(name):

@@ -49,14 +49,16 @@ def _features(gradient: Tensor | None, output: Tensor) -> Tensor:
 def _projections(it: Experiment) -> tuple[list[Tensor], Tensor]:
     """Outputs of the linear layers before attention, and the input of the first one after it."""
     assert isinstance(it.module, nn.Module)
-    width, before, context = it.sizes.d_model, list[Tensor](), list[Tensor]()
+    width, before, inputs, context = it.sizes.d_model, list[Tensor](), list[Tensor](), list[Tensor]()
     with torch.enable_grad(), record_attention(it.module) as attentions:
 
         def note(_: nn.Module, args: tuple[Any, ...], output: Tensor) -> None:
             if attentions:
                 context.append(args[0])
-            elif output.requires_grad and output.shape[-1] >= width:
-                before.append(output)
+            else:
+                inputs.append(args[0])
+                if output.requires_grad and output.shape[-1] >= width:
+                    before.append(output)
 
         layers = [layer for layer in it.module.modules() if isinstance(layer, nn.Linear)]
         handles = [layer.register_forward_hook(note) for layer in layers]
@@ -69,7 +71,21 @@ def _projections(it: Experiment) -> tuple[list[Tensor], Tensor]:
         raise NotApplicable(f"it has {len(attentions)} attention calls, not one")
     if not before or not context or not context[0].requires_grad:
         raise NotApplicable("it has no linear layers both before and after its attention")
-    return before, context[0]
+    # A layer that another one reads is no projection of queries, keys or values: its features belong to all heads.
+    last = [output for output in before if not any(_reads(value, output) for value in inputs)]
+    if not last:
+        raise NotApplicable("its projections can't be told from the layers before them")
+    return last, context[0]
+
+
+def _reads(value: Tensor, output: Tensor) -> bool:
+    if not value.requires_grad:
+        return False
+    if value is output:
+        return True
+    with torch.enable_grad():
+        total = value.sum()
+    return torch.autograd.grad(total, [output], retain_graph=True, allow_unused=True)[0] is not None
 
 
 def _heads(it: Experiment) -> int:

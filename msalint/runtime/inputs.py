@@ -22,6 +22,7 @@ from msalint.shapes.notation import NotationError, Term, parse_jaxtyping
 from msalint.shapes.vocabulary import BATCH, mask_polarity, role_of_name, says
 
 _ID_NAMES = frozenset("input_ids ids idx token_ids indices src_ids tgt_ids".split())
+_QUERIES = frozenset("q query queries".split())
 _LENGTH_NAMES = frozenset("lengths lens seq_lens src_lengths tgt_lengths seq_lengths input_lengths".split())
 _MEMORY_NAMES = frozenset(
     "memory context encoder_hidden_states enc_out encoder_output encoder_outputs kv y cond".split()
@@ -123,6 +124,11 @@ def _kinds(built: Any) -> tuple[str, ...]:
 
 def _likely_kinds(built: Any) -> tuple[str, ...]:
     if not isinstance(built, nn.Module):
+        return ("heads", "rows", "ids")
+    if (
+        not any(True for _ in built.parameters())
+        and next(iter(inspect.signature(built.forward).parameters), "") in _QUERIES
+    ):
         return ("heads", "rows", "ids")
     first = next((layer for layer in built.modules() if isinstance(layer, (nn.Embedding, nn.Linear, nn.Conv2d))), None)
     if isinstance(first, nn.Embedding):

@@ -43,6 +43,8 @@ def permutation_carries_over(it: Experiment) -> Shown:
     tokens, _ = it.tokenwise(0)
     if not bool(it.influence().all()):
         raise NotApplicable("not every token sees every other")
+    if tokens.shape[1] in it.run(tokens).shape[2:]:
+        raise NotApplicable("its output has tokens on two axes")
     if it.is_ids:
         raise NotApplicable("it takes ids, and most such models have positions")
     worst = 0.0
@@ -60,6 +62,8 @@ def permutation_carries_over(it: Experiment) -> Shown:
 def _has_positions(it: Experiment) -> bool:
     if not isinstance(it.module, nn.Module):
         return False
+    if any(isinstance(part, nn.RNNBase) for part in it.module.modules()):
+        return True
     state = [*dict(it.module.named_parameters()), *dict(it.module.named_buffers()), *dict(it.module.named_modules())]
     return any(_POSITIONS.search(name) for name in state) or "arange" in it.source()
 
@@ -102,6 +106,8 @@ def one_sample_is_enough(it: Experiment) -> Shown:
     for seed in SEEDS:
         tokens = it.tokens(seed)
         whole = it.run(tokens)
+        if whole.shape[0] != tokens.shape[0]:
+            raise NotApplicable(f"its output {tuple(whole.shape)} has no batch axis")
         try:
             one = it.run(tokens[:1])
         except (RuntimeError, ValueError, IndexError) as error:

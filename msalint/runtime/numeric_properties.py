@@ -104,7 +104,7 @@ def scale_fits_the_heads(it: Experiment) -> Shown:
         raise NotApplicable("no scores were seen on their way to a softmax")
     worst = 0.0
     for scale in scales:
-        if scale.factor is None or scale.width is None:
+        if not scale.factor or scale.width is None:
             raise NotApplicable("the scale is learned, or the queries and keys are normalised")
         if scale.factor == 1.0 and _has_bias_table(it):
             raise NotApplicable("it adds a learned bias to scores that are not scaled, as T5 does on purpose")

@@ -23,8 +23,9 @@ class Ident:
     """Where an atom was born. Two atoms are the same axis of the same thing if their identities are one object.
 
     `kind`: "place" (a position, a sample, a pixel), "feature" (made by a projection, or the last axis of an input),
-    "regrouped" (a size that a view asked for, made of elements of several axes), or "new" (nothing is known). `parent`: the identity that this one was split from, or whose rows or columns it is.
-    `part`: for a split, which part of how many, and `whole` the size that was split. `names` are the names people gave it, first come first.
+    "regrouped" (a size that a view asked for, made of elements of several axes), or "new" (nothing is known).
+    `parent`: the identity that this one was split from, or whose rows or columns it is. `part`: for a split, which part
+    of how many, and `whole` the size that was split. `names` are the names people gave it, first come first.
     """
 
     kind: str = "new"

@@ -64,6 +64,14 @@ class Module:
             return None
         return next((found for found in _binders(self.read_stretch(stretch), name)), None)
 
+    def written(self, name: str) -> str:
+        """The source text of the stretch that binds a top-level name, unparsed; "" for an unknown name."""
+        stretch = self._binding.get(name)
+        if stretch is None:
+            return ""
+        start, end = self.outline.slice(stretch)
+        return self.text[start:end]
+
     def statements(self) -> Iterator[n.Stmt]:
         """The top-level statements that are neither definitions nor imports, in order, read one by one."""
         for stretch in self.outline.stretches:

@@ -60,6 +60,18 @@ class Node:
             yield node
             waiting.extend(reversed(tuple(node.children())))
 
+    def words(self) -> str:
+        """The names and strings in it, in no particular spelling: cheap, where `text` needs the places of a file."""
+        found = []
+        for node in self.walk():
+            if isinstance(node, Name):
+                found.append(node.id)
+            elif isinstance(node, Attr):
+                found.append(node.name)
+            elif isinstance(node, Const) and isinstance(node.value, str):
+                found.append(node.value)
+        return " ".join(found)
+
     def __repr__(self) -> str:
         inner = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
         return f"{type(self).__name__}({inner})"

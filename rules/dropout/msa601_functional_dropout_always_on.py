@@ -54,8 +54,9 @@ class FunctionalDropoutAlwaysOn(Rule):
 
     ## Known limits
     Dropout that is only reached in training mode, whose rate is 0 in eval mode, or that is said to stay on (Monte
-    Carlo dropout, prenets, in a name or docstring) is left alone. `training=True` on attention weights is a warning.
-    A function that no module of the file calls is left to its callers.
+    Carlo dropout, prenets, in a name or docstring) is left alone. Dropout of anything but attention weights is a
+    warning, and so is `training=True` on the weights. A function that no module of the file calls is left to its
+    callers.
 
     ## References
     - [torch.nn.functional.dropout](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.dropout.html)
@@ -77,7 +78,7 @@ class FunctionalDropoutAlwaysOn(Rule):
             f"this dropout is not told the module's mode, so {what} are dropped in eval mode too",
             help="pass `training=self.training`",
             fix=_told_the_mode(fact),
-            level=Level.WARNING if fact.switched_on else None,
+            level=None if fact.on_weights and not fact.switched_on else Level.WARNING,
         )
 
 

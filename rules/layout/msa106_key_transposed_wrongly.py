@@ -9,6 +9,8 @@ from msalint.rule import Diagnostic, Fix, Iterator, Level, Meta, Rule, Safety, i
 
 TURN = re.compile(r"\.(T|mT|t\(\)|(transpose|swapaxes|swapdims|permute)\([-\d, ]*\))$")
 
+COMPETITION = re.compile(r"slot|compet|inverted", re.I)
+
 
 class KeyTransposedWrongly(Rule):
     """
@@ -91,7 +93,8 @@ class KeyTransposedWrongly(Rule):
 
     @on(Weighted)
     def sums_over_queries(self, fact: Weighted) -> Iterator[Diagnostic]:
-        if not fact.swapped or fact.renormalised:
+        said = " ".join((fact.weights_site.text, *fact.purpose))
+        if not fact.swapped or fact.renormalised or COMPETITION.search(said):
             return
         plain = TURN.sub("", fact.weights_site.text)
         turned = fact.transposed_after is not None and plain != fact.weights_site.text

@@ -93,7 +93,7 @@ class ViewReordersAxes(Rule):
 
 
 def _moved_first(fact: Viewed) -> Fix | None:
-    """`x.view(seq, batch, d)` -> `x.transpose(0, 1)`; `x.reshape(b * t, c, d)` -> `x.permute(0, 2, 1, 3).reshape(...)`."""
+    """`x.view(seq, batch, d)` -> `x.transpose(0, 1)`; `x.reshape(b * t, c)` -> `x.transpose(1, 2).reshape(...)`."""
     swapped = [i for i, place in enumerate(fact.order) if place != i]
     if not swapped:
         return None

@@ -64,7 +64,8 @@ class ScaleByModelWidth(Rule):
     The width to use is shown, never written: a trained model depends on the scale that it was trained with.
 
     ## Known limits
-    With one head the model width is d_k, and nothing is reported. Neither is anything with a further factor, known or
+    With one head the model width is d_k, and nothing is reported; nor is one head over the pixels of an image, whose
+    queries and keys have channels of their own. Neither is anything with a further factor, known or
     not. Where the width of a head is a parameter of its own, the two are taken to differ.
 
     ## References
@@ -77,6 +78,8 @@ class ScaleByModelWidth(Rule):
 
     @on(Softmaxed)
     def scores_by_width(self, fact: Softmaxed) -> Iterator[Diagnostic]:
+        if fact.pixels and not fact.multi_head:
+            return
         formed = fact.product.at if fact.product is not None else None
         yield from self._by_width(fact.at, fact.scaling, formed)
 

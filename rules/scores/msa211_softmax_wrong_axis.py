@@ -87,7 +87,8 @@ class SoftmaxWrongAxis(Rule):
         product = fact.softmax.scores.traits.product
         if fact.contracted_normalised is not False or fact.renormalised or fact.swapped:
             return
-        if any(map(ON_PURPOSE.search, fact.purpose)):
+        around = (*fact.purpose, fact.softmax.at.text, fact.weights_site.text, fact.values_site.text)
+        if any(map(ON_PURPOSE.search, around)):
             return
         yield self.report(
             fact.softmax.built_at or fact.softmax.at,

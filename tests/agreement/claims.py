@@ -164,7 +164,7 @@ def contradiction(path: Path_, call: Outermost) -> str:
                 break
         else:
             return f"line {seen.line}: {seen.name} is {seen.shape}, claimed {' or '.join(map(shape_of, claims))}"
-    for claim, seen in layouts:
+    for claim, seen in layouts if call.dense else ():
         problem = misplaced(equations, claim, seen)
         if problem:
             return problem

@@ -32,6 +32,8 @@ class Outermost:
     line: int
     """Where its definition begins."""
     seen: list[Seen] = field(default_factory=list)
+    dense: bool = True
+    """All tensors it was given are contiguous, as the flow takes inputs to be."""
 
 
 class Watcher:
@@ -48,13 +50,16 @@ class Watcher:
             return None
         outermost = self._current[filename] is None
         if outermost:
-            self._current[filename] = Outermost(frame.f_code.co_name, frame.f_code.co_firstlineno)
+            given = [value for value in frame.f_locals.values() if isinstance(value, torch.Tensor)]
+            dense = all(value.is_contiguous() for value in given)
+            self._current[filename] = Outermost(frame.f_code.co_name, frame.f_code.co_firstlineno, dense=dense)
         return _FrameWatch(self, filename, outermost)
 
-    def finished(self, filename: str) -> None:
+    def finished(self, filename: str, raised: bool) -> None:
+        """The outermost call is over. One that raised broke what the flow takes to hold behind every operation."""
         call = self._current[filename]
         self._current[filename] = None
-        if call is not None and call.seen:
+        if call is not None and call.seen and not raised:
             self.calls[filename].append(call)
 
     def note(self, filename: str, frame: FrameType, line: int) -> None:
@@ -71,19 +76,22 @@ class _FrameWatch:
     def __init__(self, watcher: Watcher, filename: str, outermost: bool) -> None:
         self.watcher, self.filename, self.outermost = watcher, filename, outermost
         self.pending: int | None = None
+        self.raised = False
 
     def __call__(self, frame: FrameType, event: str, arg: Any) -> Any:
         spans = self.watcher.spans[self.filename]
         if event == "exception":
-            self.pending = None
+            self.pending, self.raised = None, True
             return self
+        if event == "line":
+            self.raised = False
         if self.pending is not None and not (event == "line" and self._inside(frame.f_lineno)):
             self.watcher.note(self.filename, frame, self.pending)
             self.pending = None
         if event == "line" and frame.f_lineno in spans:
             self.pending = frame.f_lineno
         if event == "return" and self.outermost:
-            self.watcher.finished(self.filename)
+            self.watcher.finished(self.filename, self.raised)
         return self
 
     def _inside(self, line: int) -> bool:
@@ -97,14 +105,21 @@ def assigned_names(text: str) -> dict[int, tuple[int, tuple[str, ...]]]:
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, (ast.Assign, ast.AnnAssign)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            names = [part.id for target in targets for part in ast.walk(target) if _is_bound(part)]
+            parts = [part for target in targets for part in ast.walk(target)]
+            names = [part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)]
             if names:
                 found[node.lineno] = (node.end_lineno or node.lineno, tuple(names))
     return found
 
 
-def _is_bound(part: ast.AST) -> Any:
-    return isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+def enclosing_functions(text: str) -> dict[int, int]:
+    """For each line inside a definition, the line that the innermost one begins on."""
+    found: dict[int, int] = {}
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            # The walk is breadth first: an inner definition overwrites the outer one.
+            found.update(dict.fromkeys(range(node.lineno, (node.end_lineno or node.lineno) + 1), node.lineno))
+    return found
 
 
 @contextmanager

@@ -134,23 +134,58 @@ def masks(x: torch.Tensor) -> Iterator[torch.Tensor]:
 
 def matrices() -> Iterator[Call]:
     """Matrix products: every mix of two layouts that fit, batched, broadcast, with vectors, and ones that don't fit."""
-    lefts = [counted(2, 3), counted(3, 2).t(), counted(1, 3), counted(0, 3), counted(5, 2, 3), counted(2, 5, 3).transpose(0, 1),
-             counted(4, 5, 2, 3), counted(4, 1, 2, 3), counted(5, 3, 2).mT, counted(3), counted(4, 2, 5, 3).transpose(1, 2)]  # fmt: skip
-    rights = [counted(3, 4), counted(4, 3).t(), counted(3, 1), counted(5, 3, 4), counted(5, 4, 3).mT, counted(1, 3, 4),
-              counted(4, 5, 3, 4), counted(3), counted(4, 3), counted(4, 5, 4, 3).transpose(-2, -1), counted(2, 3, 4)]  # fmt: skip
+    lefts = [
+        counted(2, 3),
+        counted(3, 2).t(),
+        counted(1, 3),
+        counted(0, 3),
+        counted(5, 2, 3),
+        counted(2, 5, 3).transpose(0, 1),
+        counted(4, 5, 2, 3),
+        counted(4, 1, 2, 3),
+        counted(5, 3, 2).mT,
+        counted(3),
+        counted(4, 2, 5, 3).transpose(1, 2),
+    ]
+    rights = [
+        counted(3, 4),
+        counted(4, 3).t(),
+        counted(3, 1),
+        counted(5, 3, 4),
+        counted(5, 4, 3).mT,
+        counted(1, 3, 4),
+        counted(4, 5, 3, 4),
+        counted(3),
+        counted(4, 3),
+        counted(4, 5, 4, 3).transpose(-2, -1),
+        counted(2, 3, 4),
+    ]
     for left, right in product(lefts, rights):
         yield Call((left, right))
 
 
 def batched() -> Iterator[Call]:
-    for left in (counted(5, 2, 3), counted(2, 5, 3).transpose(0, 1), counted(5, 3, 2).mT, counted(1, 2, 3), counted(2, 3)):
+    for left in (
+        counted(5, 2, 3),
+        counted(2, 5, 3).transpose(0, 1),
+        counted(5, 3, 2).mT,
+        counted(1, 2, 3),
+        counted(2, 3),
+    ):
         for right in (counted(5, 3, 4), counted(5, 4, 3).mT, counted(4, 3, 4)):
             yield Call((left, right))
 
 
 def added_batched() -> Iterator[Call]:
     for call in batched():
-        for added in (counted(5, 2, 4), counted(2, 4), counted(4), counted(1, 2, 1), counted(2, 5, 4).transpose(0, 1), counted(7)):
+        for added in (
+            counted(5, 2, 4),
+            counted(2, 4),
+            counted(4),
+            counted(1, 2, 1),
+            counted(2, 5, 4).transpose(0, 1),
+            counted(7),
+        ):
             yield Call((added, *call.args))
             yield Call((added, *call.args), {"beta": 0.5, "alpha": 2.0})
 

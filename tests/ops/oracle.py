@@ -23,12 +23,12 @@ from msalint.values import Const, DType, Int, Items, Layer, Many, Opaque, Real, 
 class Nowhere:
     """A site for calls that no file holds."""
 
-    filename: str = "<table>"
-    span: Span = Span(Position(1, 1), Position(1, 1))
+    filename: str
+    span: Span
     text: str = ""
 
 
-NOWHERE = Nowhere()
+NOWHERE = Nowhere("<table>", Span(Position(1, 1), Position(1, 1)))
 
 
 @dataclass(frozen=True)
@@ -232,7 +232,7 @@ def compare_tensors(state: State, claimed: Tensor, actual: torch.Tensor, outcome
         return
     if claimed.dtype is not None and claimed.dtype != kind_of(actual.dtype):
         yield f"torch gives {actual.dtype}, the model {claimed.dtype}"
-    outcome.known = outcome.known or claimed.lead is None and None not in sizes
+    outcome.known = outcome.known or (claimed.lead is None and None not in sizes)
     if claimed.lead is None and claimed.layout is not None and not claimed.traits.implementation_layout:
         outcome.ordered = True
         yield from compare_layouts(state, claimed, actual)
@@ -287,17 +287,17 @@ def grid(*ranks: int) -> list[torch.Tensor]:
 
 def _variants() -> Iterator[torch.Tensor]:
     yield counted()
-    for n in (3, 1, 0):
-        yield counted(n)
+    for length in (3, 1, 0):
+        yield counted(length)
     yield counted(7)[::2]
-    for shape in ((2, 3), (3, 1), (1, 3), (0, 3), (2, 0)):
-        yield counted(*shape)
+    shapes: tuple[tuple[int, ...], ...] = ((2, 3), (3, 1), (1, 3), (0, 3), (2, 0))
+    yield from (counted(*shape) for shape in shapes)
     yield counted(2, 3).t()
     yield counted(2, 5)[:, :3]
     yield counted(2, 6)[:, ::2]
     yield counted(1, 3).expand(2, 3)
-    for shape in ((2, 3, 4), (2, 1, 4), (1, 3, 4), (2, 3, 1), (2, 0, 4), (2, 6, 6)):
-        yield counted(*shape)
+    shapes = ((2, 3, 4), (2, 1, 4), (1, 3, 4), (2, 3, 1), (2, 0, 4), (2, 6, 6))
+    yield from (counted(*shape) for shape in shapes)
     yield counted(2, 3, 4).transpose(1, 2)
     yield counted(2, 3, 4).transpose(0, 1)
     yield counted(2, 3, 4).permute(2, 1, 0)
@@ -307,8 +307,8 @@ def _variants() -> Iterator[torch.Tensor]:
     yield counted(2, 3, 4)[:, 1:2]
     yield counted(2, 1, 4).expand(2, 3, 4)
     yield counted(3, 1).expand(2, 3, 4)
-    for shape in ((2, 3, 4, 5), (1, 3, 4, 5), (2, 1, 4, 1), (2, 0, 4, 5), (2, 3, 5, 5)):
-        yield counted(*shape)
+    shapes = ((2, 3, 4, 5), (1, 3, 4, 5), (2, 1, 4, 1), (2, 0, 4, 5), (2, 3, 5, 5))
+    yield from (counted(*shape) for shape in shapes)
     yield counted(2, 3, 4, 5).transpose(1, 2)
     yield counted(2, 3, 4, 5).permute(0, 3, 1, 2)
     yield counted(2, 3, 4, 5).permute(2, 0, 3, 1)
