@@ -221,7 +221,7 @@ class State:
         """What a mask known by name only marks: by a docstring, by its name, or not known which way round."""
         stated = self.polarities.get(value.key) or self._stated(value.name)
         if stated is not None:
-            return Region(frozenset({"given"}), stated, name=value.name)
+            return Region(frozenset({"given"}), stated, name=value.name, said=True)
         polarity = mask_polarity(value.name)
         if polarity is not None:
             return Region(frozenset({"padding"}), polarity, strong=False, name=value.name)

@@ -275,9 +275,10 @@ def reveal_disagreements(path: Path) -> list[str]:
     """Where the `reveal` comments of a module and what the engine knows disagree."""
     from msalint.facts import Revealed
     from msalint.flow import analyse
+    from msalint.project import Project
 
     text = path.read_text(encoding="utf-8")
-    revealed = [fact for fact in analyse(text, str(path), None) if isinstance(fact, Revealed)]
+    revealed = [fact for fact in analyse(text, str(path), Project([str(path.parent)])) if isinstance(fact, Revealed)]
     return compare_reveals(read_notes(text, path.name), revealed, path.name)
 
 

@@ -356,7 +356,7 @@ class Region:
     `kinds`: of "causal", "padding", "window", "diagonal", "row" (whole rows), "given", "other". `meaning`: "keep" or
     "hide" where the region is known to be what may, or may not, be attended. A triangle has `side` and `offset`:
     "upper" k is key - query >= k, "lower" k is key - query <= k, both of the last two axes. `strong` is False where
-    only a name says so. `fed`: of "inside" and "outside", the sides that are known to have a cell in every row.
+    only a name says so; `said` where a docstring does and nothing else. `fed`: of "inside" and "outside", the sides that are known to have a cell in every row.
     `made_at`: the expression that drew it.
     """
 
@@ -369,6 +369,7 @@ class Region:
     axis: Ident | None = None
     fed: frozenset[str] = frozenset()
     made_at: Site | None = field(default=None, compare=False)
+    said: bool = False
 
     def complement(self) -> Region:
         """Everything else."""
@@ -385,11 +386,12 @@ class Region:
         """The union, or the intersection, with another, as far as it matters: one meaning if both have it."""
         meaning = self.meaning_or_triangle() if self.meaning_or_triangle() == other.meaning_or_triangle() else None
         side = "inside" if union else "outside"
-        rows = union and "row" in self.kinds | other.kinds
+        rows = "row" in self.kinds | other.kinds
         fed = frozenset({side} if rows or self.feeds(side) or other.feeds(side) else ())
         made_at = self.made_at if self.side is None else other.made_at
         strong = self.strong and other.strong
-        return Region(self.kinds | other.kinds, meaning, strong=strong, fed=fed, made_at=made_at)
+        said = self.said or other.said
+        return Region(self.kinds | other.kinds, meaning, strong=strong, fed=fed, made_at=made_at, said=said)
 
     def transposed(self) -> Region:
         """The region once the last two axes have changed places."""

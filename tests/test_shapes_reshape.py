@@ -33,7 +33,8 @@ def targets(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int | None, ...]]:
             target[-1] = last * factor
         else:
             target.append(factor)
-    if target and draw(st.booleans()):
+    wildcard: bool = draw(st.booleans())
+    if target and wildcard:
         target[draw(st.integers(0, len(target) - 1))] = None
     return shape, tuple(target)
 

@@ -140,6 +140,6 @@ def _agrees(traced: TargetTrace, as_json: bool) -> bool:
         drawing = draw(read(filename).text, filename, name)
     except (SourceError, LookupError) as error:
         raise click.ClickException(f"{filename}: {error}") from error
-    compared = compare(read_drawing(drawing), traced.flow, filename)
+    compared = compare(read_drawing(drawing), traced.subject.call, filename)
     click.echo(f"\nread from the code, and run\n{comparison_table(compared)}", nl=False, err=as_json)
     return all(one.reason is None for one in compared)

@@ -1,4 +1,4 @@
-"""Sizes that can't fit are told only where they can't fit on any path: two conditions that never meet prove nothing."""
+"""Clashes of sizes and orders are told only where every path has them: conditions that never meet prove nothing."""
 
 from __future__ import annotations
 
@@ -57,4 +57,6 @@ class Clashes:
 
 
 def _is_clash(fact: Fact) -> bool:
-    return isinstance(fact, SizesDisagree) or (isinstance(fact, Viewed) and (fact.mismatch or bool(fact.left_over)))
+    if isinstance(fact, Viewed):
+        return fact.mismatch or bool(fact.left_over) or fact.kind == "other"
+    return isinstance(fact, SizesDisagree)

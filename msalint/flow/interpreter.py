@@ -509,9 +509,14 @@ class Interpreter(Calls, Targets):
         value = self.eval(found[1])
         known = isinstance(value, Tensor) or isinstance(callee, (Library, Layer))
         if isinstance(value, Opaque):
-            known = known or value.hint == "tensor" or value.key in self.state.tensors
+            known = known or value.hint == "tensor" or self._taken_for_tensor(value)
         tensor = self.state.as_tensor(value) if known else None
         return (*found, tensor) if tensor is not None else None
+
+    def _taken_for_tensor(self, value: Opaque) -> bool:
+        """A parameter whose axes the code has spoken of; a method of a tensor's name proves nothing."""
+        tensor = self.state.as_tensor(value) if value.key in self.state.tensors else None
+        return tensor is not None and value.source == "parameter" and (bool(tensor.axes) or tensor.lead is None)
 
     def _tell_discarded(self, operation: str, receiver: n.Expr, before: Tensor, after: Tensor, node: n.ExprStmt) -> None:
         """A result that nobody takes."""

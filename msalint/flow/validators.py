@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from msalint.flow.calls import Arguments
 from msalint.flow.program import class_members, decorator_names
+from msalint.shapes.relations import Relations
 from msalint.syntax import nodes as n
 from msalint.syntax.module import Module
-from msalint.values import ClassValue, Function, Opaque
+from msalint.values import ClassValue, Function, Opaque, Value
 
 if TYPE_CHECKING:
     from msalint.flow.interpreter import Interpreter
@@ -21,33 +23,61 @@ _CONFIG_CLASSES = ("Config", "Configuration", "Args", "Arguments", "HParams", "H
 def take_in_checks(interpreter: Interpreter, value: Opaque, param: n.Param, module: Module) -> None:
     """Run the checks of a parameter's class with the parameter for `self`: its sizes are then known to divide.
 
-    `if self.width % self.heads: raise` in `Config.__post_init__` tells of `config.width` and `config.heads`.
+    `if self.width % self.heads: raise` in `Config.__post_init__` tells of `config.width` and `config.heads`. Of
+    `A | B` only what both check is known.
     """
-    cls = _class_of(interpreter, param, module)
-    if cls is None or interpreter.program.is_module(cls):
+    classes = _classes_of(interpreter, param, module)
+    if not classes or any(interpreter.program.is_module(cls) for cls in classes):
         return
-    decisions = interpreter.state.decisions
-    before = set(decisions.asked)
-    for name, member in class_members(cls).items():
-        if isinstance(member, n.FunctionDef) and (name in _HOOKS or "model_validator" in decorator_names(member)):
+    state = interpreter.state
+    asked, before = set(state.decisions.asked), state.relations
+    learned: Relations | None = None
+    for cls in classes:
+        state.relations = before.copy()
+        for checker in _checkers(cls):
             given = Arguments()
-            for own in member.params[1:]:
+            for own in checker.params[1:]:
                 if own.kind not in {"*", "**"}:
                     given.kwargs[own.name] = Opaque(f"{value.key}.{own.name}", own.name, source="config")
-            interpreter.inline(Function(member, cls.module, None, cls), given, member, value)
+            interpreter.inline(Function(checker, cls.module, None, cls), given, checker, value)
+        learned = state.relations if learned is None else learned.meet(state.relations)
+    state.relations = learned or before
     # Other answers to a config's own conditions are no paths of the module.
-    decisions.closed |= set(decisions.asked) - before
+    state.decisions.closed |= set(state.decisions.asked) - asked
 
 
-def _class_of(interpreter: Interpreter, param: n.Param, module: Module) -> ClassValue | None:
-    """The project's class that a parameter is annotated with, or that a parameter named `config` can only be of."""
+def _checkers(cls: ClassValue) -> Iterator[n.FunctionDef]:
+    """The methods that run when an object of the class is made, or right after."""
+    for name, member in class_members(cls).items():
+        if not isinstance(member, n.FunctionDef):
+            continue
+        validates = name.lstrip("_").startswith("validate") and len(member.params) == 1
+        if name in _HOOKS or validates or "model_validator" in decorator_names(member):
+            yield member
+
+
+def _classes_of(interpreter: Interpreter, param: n.Param, module: Module) -> list[ClassValue]:
+    """The project's classes that a parameter may be of by its annotation, or that one named `config` can only be of."""
     if param.annotation is not None:
-        name = param.annotation.value if isinstance(param.annotation, n.Const) else None
-        found = interpreter.program.value(module, name) if isinstance(name, str) else None
-        if found is None and isinstance(param.annotation, (n.Name, n.Attr)):
-            found = interpreter.eval(param.annotation)
-        return found if isinstance(found, ClassValue) else None
+        found = [_annotated_class(interpreter, part, module) for part in _alternatives(param.annotation)]
+        return [] if any(cls is None for cls in found) else [cls for cls in found if cls is not None]
     if param.name not in _CONFIG_NAMES:
-        return None
+        return []
     classes = [interpreter.program.value(module, name) for name in module.names if name.endswith(_CONFIG_CLASSES)]
-    return classes[0] if len(classes) == 1 and isinstance(classes[0], ClassValue) else None
+    return [cls for cls in classes if isinstance(cls, ClassValue)] if len(classes) == 1 else []
+
+
+def _alternatives(annotation: n.Expr) -> list[n.Expr]:
+    """`A | B` as its parts, None left out."""
+    if isinstance(annotation, n.Binary) and annotation.op == "|":
+        return [*_alternatives(annotation.left), *_alternatives(annotation.right)]
+    return [] if isinstance(annotation, n.Const) and annotation.value is None else [annotation]
+
+
+def _annotated_class(interpreter: Interpreter, annotation: n.Expr, module: Module) -> ClassValue | None:
+    found: Value | None = None
+    if isinstance(annotation, n.Const) and isinstance(annotation.value, str):
+        found = interpreter.program.value(module, annotation.value)
+    elif isinstance(annotation, (n.Name, n.Attr)):
+        found = interpreter.eval(annotation)
+    return found if isinstance(found, ClassValue) else None

@@ -60,13 +60,15 @@ def _literal_power(coefficient: float, size: Size) -> Fraction | None:
 def _widths(state: State, contracted: Axis, tensors: Sequence[Tensor], head_dim: Size) -> list[Size]:
     """The sizes that people mistake for the head width: what heads were split from, and the model width."""
     found: list[Size] = []
+    if any(is_axis_symbol(symbol) for symbol in head_dim.symbols()):
+        # A head width that nothing names may well be the model width.
+        return []
     for atom in contracted:
         if atom.ident.whole is not None and atom.ident.relation == "split":
             found.append(state.relations.resolve(atom.ident.whole))
     for tensor in tensors:
         projection = tensor.traits.projection
-        # A head width that nothing names may well be the model width.
-        if projection is not None and not is_axis_symbol(head_dim.symbol):
+        if projection is not None:
             found += [w for w in (projection.width, projection.input_width) if w is not None]
     settled = []
     for width in found:

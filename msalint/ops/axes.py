@@ -53,8 +53,13 @@ def drop_axis(tensor: Tensor, place: int) -> Tensor:
     return with_axes(tensor, tensor.axes[:place] + tensor.axes[place + 1 :], layout)
 
 
-def cut_axis(tensor: Tensor, place: int, size: Size, *, step: bool = False, **born: object) -> Tensor:
-    """Only part of an axis kept: a new atom in its place, a child of the old one."""
+def cut_axis(
+    tensor: Tensor, place: int, size: Size, *, step: bool = False, whole: bool = False, **born: object
+) -> Tensor:
+    """Only part of an axis kept: a new atom in its place, a child of the old one.
+
+    `whole`: nothing shows that anything is cut off, so memory may hold no gap.
+    """
     axis = tensor.axes[place]
     parent = axis[0].ident if axis else None
     kind = parent.kind if parent else "new"
@@ -73,8 +78,8 @@ def cut_axis(tensor: Tensor, place: int, size: Size, *, step: bool = False, **bo
         else:
             for atom in axis[1:]:
                 layout = layout.without(atom.ident)
-            layout = layout.cut(axis[0].ident, ident, step)
-            if len(axis) > 1:
+            layout = layout.cut(axis[0].ident, ident, step, whole)
+            if len(axis) > 1 and not whole:
                 layout = Layout(layout.order, layout.gaps | {ident})
     return with_axes(tensor, (*tensor.axes[:place], (Atom(size, ident),), *tensor.axes[place + 1 :]), layout)
 

@@ -61,7 +61,8 @@ def apply(call: Invocation, tensor: Tensor, pattern: str, kind: str) -> Tensor:
     axes = _result(sides[1], atoms, sizes)
     if axes is None:
         return vague(tensor)
-    if kind == "rearrange":
+    if kind in {"rearrange", "repeat"}:
+        # What repeat adds is expanded: it takes no memory unless it is merged with another.
         layout = source.layout
         traits = tensor.traits
         if layout is not None and first_broken_merge(axes, layout) is not None:

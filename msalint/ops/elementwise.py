@@ -352,11 +352,11 @@ def _combined(a: Cells | None, b: Cells | None, union: bool) -> Cells | None:
 
 def _sum_traits(main: Tensor, other: Tensor, at: Site, sign: str) -> Traits:
     a, b = main.traits, other.traits
-    hidden = b.cells.where(lambda x: x <= FAR_BELOW) if b.cells and sign == "+" else None
+    cells = b.cells if sign == "+" or b.cells is None else b.cells.map(operator.neg)
+    hidden = cells.where(lambda x: x <= FAR_BELOW) if cells is not None else None
     if a.product is not None or (a.softmax is None and (a.masks or hidden is not None)):
-        looks_like_mask = hidden is not None or says(b.name, "mask")
-        if looks_like_mask and sign == "+":
-            fill = _lowest(b.cells) if b.cells and hidden else None
+        if hidden is not None or (says(b.name, "mask") and sign == "+"):
+            fill = _lowest(cells) if cells is not None and hidden is not None else None
             return replace(a, masks=(*a.masks, MaskUse(at, "added", hidden, fill, other)))
         if b.product is not None:
             a = replace(a, masks=tuple(use for use in a.masks if use in b.masks))

@@ -20,9 +20,9 @@ def tell_masks(state: State, scores: Tensor, normalised: Normalised) -> None:
     """Tell of each mask on scores that were softmaxed and are known to be attention's."""
     uses = scores.traits.masks
     whole = [covers_rows(use, normalised) for use in uses]
-    empty = rows_may_be_empty(uses, whole)
+    empties = emptying(uses, whole)
     lowered = any(use.how != "multiplied" and (use.fill is None or use.fill <= FAR_BELOW) for use in uses)
-    for use, rows in zip(uses, whole):
+    for use, rows, empty in zip(uses, whole, empties):
         if use.how == "multiplied":
             if not rows:
                 site = use.mask_site or use.at
@@ -123,23 +123,31 @@ def covers_rows(use: MaskUse, normalised: Normalised) -> bool:
     return not mask.axes[place]
 
 
-def rows_may_be_empty(uses: tuple[MaskUse, ...], whole: list[bool]) -> bool | None:
-    """Whether a row may be hidden whole: not by one causal mask that keeps its diagonal; None if nothing is known.
+def emptying(uses: tuple[MaskUse, ...], whole: list[bool]) -> list[bool | None]:
+    """Of each mask, whether it may hide all that is left of a row; None if nothing is known.
 
-    A mask of whole rows empties them where it is infinite, and mends empty ones where it is finite.
+    A causal mask that keeps its diagonal does not. A mask of whole rows empties them where it is infinite, and mends
+    empty ones where it is finite.
     """
     hiding = [(use, rows) for use, rows in zip(uses, whole) if use.how != "multiplied"]
     if any(rows and use.fill is not None and use.fill > -1e38 for use, rows in hiding):
+        return [False] * len(uses)
+    alone: list[bool | None] = [True if rows else _empties(use) for use, rows in zip(uses, whole)]
+    mixed = {use.hidden.kinds for use, _ in hiding if use.hidden is not None} - {frozenset({"causal"})}
+    if len(hiding) > 1 and mixed and not any(alone):
+        # Each leaves a key, but not always the same one.
+        return [True if one is False else one for one in alone]
+    return alone
+
+
+def _empties(use: MaskUse) -> bool | None:
+    """Whether a mask by itself may hide a whole row."""
+    hidden = use.hidden
+    if _called_causal(use):
         return False
-    if any(rows for _, rows in hiding):
-        return True
-    regions = [use.hidden for use, _ in hiding if not _called_causal(use)]
-    known = [region for region in regions if region is not None and region.kinds != {"other"}]
-    if not known:
-        return None if regions or not hiding else False
-    causal = [region.kinds == {"causal"} for region in known]
-    spared = [region.feeds("outside") or (plain and not region.hides_itself) for region, plain in zip(known, causal)]
-    return not (all(spared) and (len(hiding) == 1 or all(causal)))
+    if hidden is None or hidden.kinds == {"other"}:
+        return None
+    return not (hidden.feeds("outside") or (hidden.kinds == {"causal"} and not hidden.hides_itself))
 
 
 def _called_causal(use: MaskUse) -> bool:

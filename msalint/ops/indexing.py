@@ -135,7 +135,9 @@ def sliced(state: State, tensor: Tensor, place: int, item: Range) -> Tensor:
         if stop is not None and state.relations.compare(stop, size).certainly:
             return tensor
     length = _length(state, size, item) if whole_step else None
-    cut = cut_axis(tensor, place, length if length is not None else Size.of(axis_symbol("?")), step=not whole_step)
+    kept = length if length is not None else Size.of(axis_symbol("?"))
+    whole = whole_step and not _cuts_off(state, size, item)
+    cut = cut_axis(tensor, place, kept, step=not whole_step, whole=whole)
     traits = replace(cut.traits, number=None)
     if not from_start or not whole_step:
         traits = _shifted(traits)
@@ -145,6 +147,16 @@ def sliced(state: State, tensor: Tensor, place: int, item: Range) -> Tensor:
 def _shifted(traits: Traits) -> Traits:
     """A cut that does not start at 0 moves a triangle's diagonal and a ramp's start."""
     return replace(set_aside(traits), ramp_from=None)
+
+
+def _cuts_off(state: State, size: Size, item: Range) -> bool:
+    """Whether a slice is known to leave something out: `[1:]` and `[:-1]` do, `[:n]` need not."""
+    low = state.as_int(item.lower) if item.lower is not None else 0
+    high = state.as_int(item.upper) if item.upper is not None else None
+    if (low is not None and low > 0) or (high is not None and high < 0):
+        return True
+    length = _length(state, size, item)
+    return length is not None and state.relations.compare(length, size).never
 
 
 def _length(state: State, size: Size, item: Range) -> Size | None:

@@ -21,6 +21,7 @@ from msalint.shapes.size import Size
 from msalint.shapes.vocabulary import BATCH, SEQ, role_of_name, says
 from msalint.state import State
 from msalint.values import (
+    UNKNOWN,
     AttentionTuple,
     Const,
     Dropped,
@@ -163,7 +164,7 @@ def _kept(call: Invocation, layer: Layer, tensor: Tensor) -> Tensor:
     if layer.kind == "Identity":
         return tensor
     if "Norm" in layer.kind:
-        return replace(_normed(tensor), layout=Layout.dense(tensor.axes, tensor.lead))
+        return replace(_normed(tensor), layout=copied_layout(tensor.axes, tensor.lead, [tensor]))
     bounded = layer.kind in {"Tanh", "Sigmoid", "Softmax2d"}
     traits = replace(forget_content(tensor.traits), bounded=bounded, additive=tensor.traits.additive)
     return replace(tensor, layout=elementwise_layout(tensor), traits=traits)
@@ -183,7 +184,7 @@ def _dropout(call: Invocation, layer: Layer, tensor: Tensor) -> Tensor:
 
 def _softmax(call: Invocation, layer: Layer, tensor: Tensor) -> Value:
     if layer.kind == "LogSoftmax":
-        return replace(tensor, traits=forget_content(tensor.traits))
+        return normalise(replace(call, name="log_softmax"), tensor, layer.get("dim"), None, built_at=layer.built_at)
     dim = layer.get("dim")
     dim = Int(Size.of(-3)) if layer.kind == "Softmax2d" else dim
     return normalise(call, tensor, dim, None, built_at=layer.built_at)
@@ -223,13 +224,22 @@ def _conv(call: Invocation, layer: Layer, tensor: Tensor) -> Tensor:
         call.state.unify(call.state.size_of(tensor.axes[1]), into)
     places: list[Axis] = list(tensor.axes[2:])
     if not _keeps_positions(call.state, layer):
-        places = [new_axis(None, "place") for _ in places]
+        places = [_strided_places(call.state, layer, axis) for axis in places]
     axes = (tensor.axes[0], new_axis(out, "feature"), *places)
     projected = project(call.state, replace(tensor, axes=(*axes[:1], *axes[2:], tensor.axes[1])), into, out, call.at,
                         layer.name, layer.serial)  # fmt: skip
     made = projected.traits.projection
     traits = replace(projected.traits, projection=replace(made, kind=layer.kind) if made else None)
-    return Tensor(None, axes, Layout.dense(axes), tensor.dtype, traits)
+    return Tensor(None, axes, copied_layout(axes, None, [tensor]), tensor.dtype, traits)
+
+
+def _strided_places(state: State, layer: Layer, axis: Axis) -> Axis:
+    """Patches: a kernel as wide as its stride takes each position once. Other numbers are not worked out."""
+    kernel, stride = (state.as_size(layer.get(name)) for name in ("kernel_size", "stride"))
+    padded = layer.get("padding") is not None and state.as_int(layer.get("padding")) != 0
+    if kernel is None or kernel != stride or padded or layer.get("dilation") is not None:
+        return new_axis(None, "place")
+    return new_axis(state.size_of(axis) // kernel, "place")
 
 
 def _keeps_positions(state: State, layer: Layer) -> bool:
@@ -275,6 +285,13 @@ def _flatten(call: Invocation, layer: Layer, tensor: Tensor) -> Value | None:
     return flatten(replace(call, args=[tensor, start, end], kwargs={}, name="flatten"))
 
 
+def _unflatten(call: Invocation, layer: Layer, tensor: Tensor) -> Value | None:
+    from msalint.ops.layout import unflatten
+
+    given = [layer.get("dim") or UNKNOWN, layer.get("unflattened_size") or UNKNOWN]
+    return unflatten(replace(call, args=[tensor, *given], kwargs={}, name="unflatten"))
+
+
 def _rearrange(call: Invocation, layer: Layer, tensor: Tensor) -> Value:
     pattern = layer.get("pattern")
     if not isinstance(pattern, Const) or not isinstance(pattern.value, str):
@@ -304,6 +321,7 @@ _HANDLERS: dict[str, Callable[[Invocation, Layer, Tensor], Value | None]] = {
     "LSTM": _recurrent,
     "GRU": _recurrent,
     "Flatten": _flatten,
+    "Unflatten": _unflatten,
     "Rearrange": _rearrange,
     "Reduce": _rearrange,
 }

@@ -186,7 +186,8 @@ def _finished(
         broken = first_broken_merge(outcome.axes, layout)
     elif not outcome.aligned and layout is not None:
         layout = Layout.dense(outcome.axes) if is_dense(tensor) else None
-    moved = tensor.traits.moved
+    traits = tensor.traits
+    moved = traits.moved
     floored = _floored(call, tensor, sizes) if outcome.mismatch else None
     if floored is not None:
         call.state.emit(floored)
@@ -210,12 +211,11 @@ def _finished(
                 arguments=tuple(call.sites[1:]),
                 heads=heads,
                 seq=seq,
-                named=outcome.scramble is not None and _named_by_code(outcome.scramble),
+                named=outcome.scramble is not None and not traits.parameter and _named_by_code(outcome.scramble),
                 order=_order_meant(tensor, outcome.scramble) if outcome.scramble else (),
                 purpose=call.state.purpose(),
             )
         )
-    traits = tensor.traits
     if broken is not None:
         layout = Layout.dense(outcome.axes, tensor.lead)
         traits = replace(traits, moved=None, implementation_layout=False)
@@ -292,7 +292,10 @@ def _named_by_code(scramble: Scramble) -> bool:
     """Whether the code gave a name to every axis that changed places; a sum such as `klen + 1` is no name."""
     before, after = list(scramble.before), [atom for axis in scramble.after for atom in axis]
     crossed = [(a, b) for i, a in enumerate(before) for b in before[i + 1 :] if after.index(a) > after.index(b)]
-    return all(_has_name(atom) for pair in crossed for atom in pair)
+    moved = list(dict.fromkeys(atom for pair in crossed for atom in pair))
+    places = [before.index(atom) for atom in scramble.inferred]
+    together = not places or places[-1] - places[0] == len(places) - 1
+    return together and all(map(_has_name, moved)) and len({atom.name for atom in moved}) == len(moved)
 
 
 def _has_name(atom: Atom) -> bool:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import linecache
 import re
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import Tensor
 
 from msalint.runtime.bindings import Bindings
-from msalint.runtime.shape_tracing import Flow
-from msalint.runtime.tracer import TracedOp, TracedTensor
+from msalint.runtime.tracer import TracedTensor, Tracer
 from msalint.shapes.notation import ANONYMOUS, ELLIPSIS, NotationError, Term, TypedAxis, parse_term
 
 _DRAWN = re.compile(r"^\s*(\d+)  (\w[\w.]*)\s+(\(.*?\))(?:\s{2,}(.*))?$")
@@ -47,12 +53,19 @@ def read_drawing(text: str) -> list[StaticClaim]:
     return claims
 
 
-def compare(claims: Sequence[StaticClaim], flow: Flow, filename: str) -> list[Compared]:
-    """Each claim about a file beside the run's last result of its statement. One name has one size throughout."""
+def compare(claims: Sequence[StaticClaim], call: Callable[[], Any], filename: str) -> list[Compared]:
+    """Each claim about a file beside what its name held right after its statement, in a run of `call`.
+
+    One name of an axis has one size throughout. An error of `call` ends the run, and later claims count as not run.
+    """
+    seen = _observed(claims, call, filename)
     known = Bindings()
-    ops = [row.op for row in flow.rows if row.op.filename == filename]
-    spans = list(_statements(filename))
-    return [_compare(claim, ops, spans, known) for claim in claims]
+    return [
+        Compared(claim, None, None)
+        if tensor is None
+        else Compared(claim, tensor.shape, _difference(claim, tensor, known))
+        for claim, tensor in zip(claims, seen, strict=True)
+    ]
 
 
 def comparison_table(compared: Sequence[Compared]) -> str:
@@ -77,21 +90,45 @@ def comparison_table(compared: Sequence[Compared]) -> str:
     return "\n".join([*lines, f"{ran} of {len(compared)} static claims ran, {wrong} disagree"]) + "\n"
 
 
-def _compare(
-    claim: StaticClaim, ops: Sequence[TracedOp], spans: Sequence[tuple[int, int]], known: Bindings
-) -> Compared:
-    first, last = min(
-        ((first, last) for first, last in spans if first <= claim.line <= last),
-        key=lambda span: span[1] - span[0],
-        default=(claim.line, claim.line),
-    )
-    at = [op for op in ops if first <= op.line <= last]
-    if not at:
-        return Compared(claim, None, None)
-    # A statement that binds several names gives each a result of its own.
-    reasons = [(tensor, _difference(claim, tensor, known)) for tensor in dict.fromkeys(at[-1].results)]
-    tensor, reason = next(((t, r) for t, r in reasons if r is None), reasons[0])
-    return Compared(claim, tensor.shape, reason)
+def _observed(claims: Sequence[StaticClaim], call: Callable[[], Any], filename: str) -> list[TracedTensor | None]:
+    """Run `call` and note each claimed local, as it is when the run leaves a line of the claim's statement."""
+    spans = list(_statements(filename))
+    due: dict[int, list[int]] = {}
+    for index, claim in enumerate(claims):
+        inside = [span for span in spans if span[0] <= claim.line <= span[1]]
+        first, last = min(inside, key=lambda span: span[1] - span[0], default=(claim.line, claim.line))
+        for line in range(first, last + 1):
+            due.setdefault(line, []).append(index)
+    found: list[TracedTensor | None] = [None] * len(claims)
+    tracer = Tracer()
+    left: dict[int, int] = {}
+
+    def leave(frame: FrameType) -> None:
+        for index in due.get(left.get(id(frame), 0), ()):
+            value = frame.f_locals.get(claims[index].name)
+            if isinstance(value, Tensor):
+                found[index] = tracer.snapshot(value)
+
+    def step(frame: FrameType, event: str, _: Any) -> Any:
+        if event in ("line", "return"):
+            leave(frame)
+            left[id(frame)] = frame.f_lineno
+        return step
+
+    def enter(frame: FrameType, event: str, _: Any) -> Any:
+        if frame.f_code.co_filename != filename:
+            return None
+        left.pop(id(frame), None)
+        return step
+
+    before = sys.gettrace()
+    sys.settrace(enter)
+    try:
+        with contextlib.suppress(Exception), torch.no_grad():
+            call()
+    finally:
+        sys.settrace(before)
+    return found
 
 
 def _difference(claim: StaticClaim, tensor: TracedTensor, known: Bindings) -> str | None:

@@ -159,19 +159,20 @@ class Tracer(TorchFunctionMode):
 
     def _describe(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
-            return self._snapshot(value)
+            return self.snapshot(value)
         if isinstance(value, (tuple, list)) and not isinstance(value, torch.Size):
             return tuple(self._describe(item) for item in value)
         if isinstance(value, dict):
             return {key: self._describe(item) for key, item in value.items()}
         return value
 
-    def _snapshot(self, tensor: torch.Tensor) -> Any:
+    def snapshot(self, tensor: torch.Tensor) -> TracedTensor | None:
+        """What a tensor is right now; None for one with no sizes or strides of its own."""
         with torch._C.DisableTorchFunction():
             try:
                 shape, stride = tuple(tensor.shape), tuple(tensor.stride())
             except RuntimeError:
-                # A nested or sparse tensor has no sizes or strides of its own.
+                # Nested or sparse.
                 return None
             return TracedTensor(self.number_of(tensor), shape, stride, tensor.dtype, tensor.device)
 

@@ -149,13 +149,13 @@ class Layout:
                 layout = Layout(layout.order[:place] + layout.order[place + 1 :], frozenset(gaps))
         return layout
 
-    def cut(self, old: MemoryItem, new: MemoryItem, step: bool = False) -> Layout:
-        """The layout once only part of `old` is kept, under a new identity."""
+    def cut(self, old: MemoryItem, new: MemoryItem, step: bool = False, whole: bool = False) -> Layout:
+        """The layout once only part of `old` is kept, under a new identity; `whole`: it may well be all of it."""
         if old not in self.order:
             return self
         place = self.order.index(old)
         gaps = {new if item is old else item for item in self.gaps}
-        if place > 0:
+        if place > 0 and not whole:
             gaps.add(self.order[place - 1])
         if step:
             gaps.add(new)

@@ -102,7 +102,10 @@ class Relations:
         folded_difference = folded - other
         if not folded_difference.terms:
             return Verdict(True, self._unproved(relies | more))
-        if (left, right) in self.unequal or (right, left) in self.unequal or _never_zero(folded_difference):
+        if (left, right) in self.unequal or (right, left) in self.unequal or _never_zero(difference):
+            return Verdict(False)
+        # n // h * h is taken to be n, but (n + 1) // 2 * 2 rounds up as a rule.
+        if _never_zero(folded_difference) and all(len(n.terms) == 1 for n, _ in self._unproved(relies | more)):
             return Verdict(False)
         return UNKNOWN
 

@@ -24,11 +24,13 @@ Target = Size | None
 class Scramble:
     """The same atoms in another order: what the code takes for axis `wanted` is a run of `found`.
 
-    `before`: the atoms in memory order; `after`: the atoms that the target names, in its order.
+    `before`: the atoms in memory order; `after`: the atoms that the target names, in its order. `inferred`: those that
+    were left for a -1.
     """
 
     before: tuple[Atom, ...]
     after: tuple[Axis, ...]
+    inferred: Axis = ()
 
 
 @dataclass(frozen=True)
@@ -206,7 +208,7 @@ def _reordered(work: _Matching, middle: list[int]) -> Scramble | None:
         return None
     if _known_order(order) == _known_order([atom.ident for atom in before]):
         return None
-    return Scramble(before, wanted)
+    return Scramble(before, wanted, named[wildcards[0]] if wildcards else ())
 
 
 def _known_order(idents: Sequence[Ident]) -> list[Ident]:

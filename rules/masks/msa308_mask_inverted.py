@@ -5,6 +5,7 @@ from __future__ import annotations
 from msalint.facts import MaskAdded, MaskFilled, MhaCalled, Region, SdpaCalled, reads_backwards
 from msalint.rule import Diagnostic, Edit, Fix, Iterator, Level, Meta, Rule, Safety, Site, on, step, wrap
 
+ADDED = "this mask ends up far below 0 where keys are to be attended"
 ONLY_HIDDEN = "attention goes to what was to be hidden, and only there"
 
 
@@ -45,7 +46,8 @@ class MaskInverted(Rule):
     Unsafe: every output changes.
 
     ## Known limits
-    A name alone (`mask`, `key_padding_mask`) proves no polarity, and a mask of unknown make is left alone. A triangle
+    A name alone (`mask`, `key_padding_mask`) proves no polarity, and a mask of unknown make is left alone. Where only
+    a docstring tells the polarity, it is a warning: the docstring may be what is wrong. A triangle
     put on by hand with the wrong side is causal-mask-shows-future (MSA310).
 
     ## References
@@ -57,41 +59,44 @@ class MaskInverted(Rule):
 
     @on(SdpaCalled)
     def handed_to_a_kernel(self, fact: SdpaCalled) -> Iterator[Diagnostic]:
-        if not fact.mask_inverted or fact.mask_additive or fact.mask_site is None:
-            return
-        if _causal(fact.mask_hidden) and reads_backwards(fact.purpose):
-            return
-        said = "True means attend here, and this mask is True where keys are to be hidden"
-        yield self._told(fact.mask_site, said, fact.mask_made_at, fact.mask_site)
+        site, hidden = fact.mask_site, fact.mask_hidden
+        if fact.mask_inverted and not fact.mask_additive and site is not None and not _backwards(hidden, fact.purpose):
+            said = "True means attend here, and this mask is True where keys are to be hidden"
+            yield self._told(site, said, hidden, fact.mask_made_at, site)
 
     @on(MhaCalled)
     def handed_to_a_module(self, fact: MhaCalled) -> Iterator[Diagnostic]:
         for mask in fact.masks:
-            if mask.inverted and not mask.additive and not (_causal(mask.hidden) and reads_backwards(fact.purpose)):
+            if mask.inverted and not mask.additive and not _backwards(mask.hidden, fact.purpose):
                 said = f"True means hide in {mask.parameter}, and this mask is True where keys are to be attended"
-                yield self._told(mask.site, said, mask.made_at, mask.site)
+                yield self._told(mask.site, said, mask.hidden, mask.made_at, mask.site)
 
     @on(MaskFilled)
     def filled_by_hand(self, fact: MaskFilled) -> Iterator[Diagnostic]:
         if fact.inverted and fact.attention and fact.fill is not None and fact.fill <= -1:
-            where = "where" if fact.how == "where" else "fill"
-            said = f"this {where} hides the keys that the mask is to keep"
-            yield self._told(fact.at, said, fact.made_at, fact.mask_site if fact.how == "masked_fill" else None)
+            said = f"this {'choice' if fact.how == 'where' else 'fill'} hides the keys that the mask is to keep"
+            negatable = fact.mask_site if fact.how == "masked_fill" else None
+            yield self._told(fact.at, said, fact.hidden, fact.made_at, negatable)
 
     @on(MaskAdded)
     def added(self, fact: MaskAdded) -> Iterator[Diagnostic]:
         if fact.inverted and fact.hidden is not None:
-            said = "this mask ends up far below 0 where keys are to be attended"
-            yield self._told(fact.hidden.made_at or fact.at, said, fact.at, None)
+            made_at = fact.hidden.made_at
+            yield self._told(made_at or fact.at, ADDED, fact.hidden, fact.at if made_at else None, None)
 
-    def _told(self, at: Site, said: str, other: Site | None, mask: Site | None) -> Diagnostic:
-        trail = step(other, "the mask is made here" if mask is not None else "it meets the scores here")
+    def _told(
+        self, at: Site, said: str, hidden: Region | None, elsewhere: Site | None, mask: Site | None
+    ) -> Diagnostic:
+        trail = step(elsewhere, "added to the scores here" if said is ADDED else "the mask is made here")
         fix = Fix("negate the mask", _negated(mask), Safety.UNSAFE) if mask is not None else None
-        return self.report(at, f"{said}: {ONLY_HIDDEN}", trail=trail if other is not at else (), fix=fix)
+        # A docstring may itself be wrong.
+        level = Level.WARNING if hidden is not None and hidden.said else None
+        return self.report(at, f"{said}: {ONLY_HIDDEN}", trail=trail, fix=fix, level=level)
 
 
-def _causal(hidden: Region | None) -> bool:
-    return hidden is not None and "causal" in hidden.kinds
+def _backwards(hidden: Region | None, purpose: tuple[str, ...]) -> bool:
+    """A causal mask of code that says that it reads backwards."""
+    return hidden is not None and "causal" in hidden.kinds and reads_backwards(purpose)
 
 
 def _negated(mask: Site) -> tuple[Edit, ...]:

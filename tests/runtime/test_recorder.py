@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("jaxtyping")
 
-import attention_modules as modules  # noqa: E402
+import attention_modules as modules  # type: ignore[import-not-found]  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 
@@ -83,7 +84,8 @@ def test_health_tells_uniform_diagonal_and_twin_heads_apart() -> None:
     heads = head_health([attention_of(torch.stack([uniform, diagonal, diagonal])[None])])
     assert heads[0].evenness == pytest.approx(1.0)
     assert "near uniform" in heads[0].remarks
-    assert (heads[1].entropy, heads[1].diagonality) == (pytest.approx(0.0), pytest.approx(1.0))
+    assert heads[1].entropy == pytest.approx(0.0)
+    assert heads[1].diagonality == pytest.approx(1.0)
     assert (heads[1].twin, heads[2].twin) == (2, 1)
     assert "same map as head 2" in heads[1].remarks
     assert "same map" not in " ".join(heads[0].remarks)
@@ -104,16 +106,16 @@ def test_an_ablated_head_is_worth_its_share_of_the_output() -> None:
     module = ThreeWays().double().eval()
     x = torch.randn(2, 5, 24, dtype=torch.float64)
 
-    def total(which: int) -> Tensor:
+    def total(which: int) -> float:
         with torch.no_grad():
-            return module(x, keep)[which].sum()
+            return float(module(x, keep)[which].sum())
 
     bias = float(module.manual.output.bias.detach().sum()) * 10
     for attention, which in ((0, 1), (1, 0), (2, 2)):
-        effects = [e for e in ablate_heads(module, lambda which=which: total(which)) if e.attention == attention]
+        effects = [e for e in ablate_heads(module, partial(total, which)) if e.attention == attention]
         assert len(effects) == 3
         # The output is linear in the heads: what they add up to is all of it but the bias.
-        assert -sum(effect.change for effect in effects) == pytest.approx(float(total(which)) - bias, abs=1e-9)
+        assert -sum(effect.change for effect in effects) == pytest.approx(total(which) - bias, abs=1e-9)
     assert len(attentions) == 3
 
 

@@ -7,7 +7,7 @@ import importlib
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -229,10 +229,16 @@ def test_compile_has_no_graph_break() -> None:
     assert torch.equal(compiled(x), module(x))
 
 
+def _replica(module: nn.Module) -> Any:
+    """What DataParallel makes of a module for each GPU: the same class, another object, never initialised."""
+    replicate: Any = module._replicate_for_data_parallel
+    return replicate()
+
+
 def test_deepcopy_pickle_autocast_and_replicas() -> None:
     module = Heads(21, 3, 7)
     x = torch.randn(2, 5, 21)
-    for other in (copy.deepcopy(module), pickle.loads(pickle.dumps(module)), module._replicate_for_data_parallel()):
+    for other in (copy.deepcopy(module), pickle.loads(pickle.dumps(module)), _replica(module)):
         if other._parameters or other._modules:
             other._modules = module._modules
         assert torch.equal(other(x), module(x))
@@ -276,7 +282,7 @@ class Net(nn.Module):
 
 
 @pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     (tmp_path / "shapely_pkg").mkdir()
     (tmp_path / "shapely_pkg" / "__init__.py").write_text("")
     (tmp_path / "shapely_pkg" / "net.py").write_text(MODULE)

@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("jaxtyping")
 
-import attention_modules as modules  # noqa: E402
+import attention_modules as modules  # type: ignore[import-not-found]  # noqa: E402
 
 from msalint.cli import run  # noqa: E402
 from msalint.runtime.request import Request  # noqa: E402
@@ -21,8 +21,8 @@ LINE = next(n for n, text in enumerate(FILE.read_text().splitlines(), 1) if text
 
 
 def differences(*claims: StaticClaim) -> list[str | None]:
-    flow = trace_target(modules.Fused, Request()).flow
-    return [one.reason for one in compare(claims, flow, str(FILE))]
+    call = trace_target(modules.Fused, Request()).subject.call
+    return [one.reason for one in compare(claims, call, str(FILE))]
 
 
 def test_a_drawing_is_read_back() -> None:
@@ -41,8 +41,8 @@ def test_a_drawing_is_read_back() -> None:
 def test_claims_that_hold_agree() -> None:
     assert differences(
         StaticClaim(LINE - 2, "q", ("B", "H", "T", "d"), True),
+        StaticClaim(LINE - 2, "x", ("...", "T", "H*d"), False),
         StaticClaim(LINE, "out", ("B", "H", "T", "dim // H"), False),
-        StaticClaim(LINE + 1, "return", ("...", "T", "H*d"), False),
     ) == [None, None, None]
 
 
@@ -51,8 +51,8 @@ def test_claims_that_do_not_hold_say_how() -> None:
         StaticClaim(LINE - 2, "q", ("B", "H", "T", "d"), False),
         StaticClaim(LINE, "out", ("B", "T", "H", "d"), False),
         StaticClaim(LINE, "out", ("B", "T", "d"), False),
-        StaticClaim(LINE + 1, "return", ("B", "T", "H*d+1"), False),
-        StaticClaim(LINE + 1, "return", ("B", "T", "H*d"), True),
+        StaticClaim(LINE, "x", ("B", "T", "H*d+1"), False),
+        StaticClaim(LINE, "x", ("B", "T", "H*d"), True),
     )
     assert wrong == [
         None,
@@ -63,9 +63,16 @@ def test_claims_that_do_not_hold_say_how() -> None:
     ]
 
 
+def test_a_value_made_in_a_helper_is_seen_where_it_is_bound() -> None:
+    line = next(n for n, text in enumerate(FILE.read_text().splitlines(), 1) if "self.split(self.q(x))" in text)
+    call = trace_target(modules.Choice, Request(settings={"fault": "none"})).subject.call
+    (one,) = compare([StaticClaim(line, "q", ("B", "H", "T", "d"), True)], call, str(FILE))
+    assert (one.shape, one.reason) == ((2, 3, 5, 7), None)
+
+
 def test_a_line_that_did_not_run_claims_nothing() -> None:
-    flow = trace_target(modules.Fused, Request()).flow
-    (one,) = compare([StaticClaim(1, "x", ("B",), False)], flow, str(FILE))
+    call = trace_target(modules.Fused, Request()).subject.call
+    (one,) = compare([StaticClaim(1, "x", ("B",), False)], call, str(FILE))
     assert (one.shape, one.reason) == (None, None)
 
 

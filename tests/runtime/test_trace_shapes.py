@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("jaxtyping")
 
-import attention_modules as modules  # noqa: E402
+import attention_modules as modules  # type: ignore[import-not-found]  # noqa: E402
 from torch import nn  # noqa: E402
 
 from msalint.cli import run  # noqa: E402
