@@ -34,7 +34,9 @@ def shape_of(tensor: Tensor) -> str:
     return shape_text(tensor.axes, tensor.lead)
 
 
-_BACKWARDS = re.compile(r"backward|revers|direction|two.?way|anti.?causal|right.?to.?left|\brtl\b|\bbw\b", re.IGNORECASE)
+_BACKWARDS = re.compile(
+    r"backward|revers|direction|two.?way|anti.?causal|right.?to.?left|\brtl\b|\bbw\b", re.IGNORECASE
+)
 
 
 def reads_backwards(purpose: Iterable[str]) -> bool:
@@ -87,14 +89,15 @@ class Viewed(Fact):
 
 @dataclass(frozen=True)
 class ReliesOnDivision(Fact):
-    """A head split (or merge) that works only if `denominator` divides `numerator`, which nothing checks.
+    """A head split (or merge) that works only if `denominator` divides `numerator`.
 
-    `at` is the division where there is one, else the split. `used_at`: the split.
+    `at` is the division where there is one, else the split. `used_at`: the split. `proved`: a check on the way says so.
     """
 
     numerator: str
     denominator: str
     used_at: Site | None = None
+    proved: bool = False
 
 
 @dataclass(frozen=True)
@@ -627,8 +630,8 @@ __all__ = [
     "MixedUp",
     "Multiplied",
     "PlainList",
-    "Projected",
     "PowerPrecedence",
+    "Projected",
     "Region",
     "ReliesOnDivision",
     "Revealed",

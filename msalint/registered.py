@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from msalint.facts import PlainList
 from msalint.diagnostic import Site
+from msalint.facts import PlainList
 from msalint.values import Instance, Items, Layer, Many, Mapping_, Value
 
 

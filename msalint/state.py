@@ -45,7 +45,7 @@ def axis_symbol(name: str) -> Symbol:
 
     One that nothing is known of, "?", may be 0.
     """
-    return Symbol(f"axis:{next(_axis_serials)}", name, positive=name != "?")
+    return Symbol(f"axis:{next(_axis_serials):07d}", name, positive=name != "?")
 
 
 def is_axis_symbol(symbol: Symbol | None) -> bool:
@@ -442,6 +442,10 @@ class State:
             return
         asked = {symbol for size in sizes if size is not None for symbol in self.relations.resolve(size).symbols()}
         quotients = {(s.numerator, s.denominator) for s in asked if isinstance(s, Quotient)}
+        for numerator, denominator in quotients:
+            if self.relations.is_exact(numerator, denominator):
+                born = self.division_sites.get((numerator, denominator), at)
+                self.emit(ReliesOnDivision(born, str(numerator), str(denominator), at, proved=True))
         places = [self.size_of(axis) for axis in tensor.axes if axis and axis[0].ident.kind == "place"]
         for numerator, denominator in divisions:
             if self.relations.is_exact(numerator, denominator) or denominator.constant is not None:

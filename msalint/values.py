@@ -370,17 +370,21 @@ class Region:
     fed: frozenset[str] = frozenset()
     made_at: Site | None = field(default=None, compare=False)
     said: bool = False
+    diagonal: str | None = None
+    """On which side the diagonal lies, "inside" or "outside", where that is known and no triangle tells it."""
 
     def complement(self) -> Region:
         """Everything else."""
         swap = {"keep": "hide", "hide": "keep", None: None}
-        fed = frozenset("outside" if side == "inside" else "inside" for side in self.fed)
+        other = {"inside": "outside", "outside": "inside"}
+        fed = frozenset(other[side] for side in self.fed)
+        diagonal = other[self.diagonal] if self.diagonal is not None else None
         if self.side is not None and self.offset is not None:
             upper = self.side == "upper"
             offset = self.offset - 1 if upper else self.offset + 1
             side = "lower" if upper else "upper"
-            return replace(self, side=side, offset=offset, meaning=swap[self.meaning], fed=fed)
-        return replace(self, side=None, offset=None, meaning=swap[self.meaning], fed=fed)
+            return replace(self, side=side, offset=offset, meaning=swap[self.meaning], fed=fed, diagonal=diagonal)
+        return replace(self, side=None, offset=None, meaning=swap[self.meaning], fed=fed, diagonal=diagonal)
 
     def joined(self, other: Region, union: bool) -> Region:
         """The union, or the intersection, with another, as far as it matters: one meaning if both have it."""
@@ -391,7 +395,18 @@ class Region:
         made_at = self.made_at if self.side is None else other.made_at
         strong = self.strong and other.strong
         said = self.said or other.said
-        return Region(self.kinds | other.kinds, meaning, strong=strong, fed=fed, made_at=made_at, said=said)
+        diagonals = {self.diagonal_side(), other.diagonal_side()}
+        one, both = ("inside", "outside") if union else ("outside", "inside")
+        diagonal = one if one in diagonals else both if diagonals == {both} else None
+        return Region(
+            self.kinds | other.kinds,
+            meaning,
+            strong=strong,
+            fed=fed,
+            made_at=made_at,
+            said=said,
+            diagonal=diagonal,
+        )
 
     def transposed(self) -> Region:
         """The region once the last two axes have changed places."""
@@ -401,14 +416,18 @@ class Region:
 
     def aside(self) -> Region:
         """The region of a tensor whose last two axes are others now: a triangle keeps its meaning only."""
-        return self if self.side is None else replace(self, side=None, offset=None, meaning=self.meaning_or_triangle())
+        return replace(self, side=None, offset=None, meaning=self.meaning_or_triangle(), diagonal=None)
 
     def feeds(self, side: str) -> bool:
         """Whether every row is known to have a cell inside (or outside)."""
+        return side in self.fed or self.diagonal_side() == side
+
+    def diagonal_side(self) -> str | None:
+        """Whether the diagonal, a cell of every row, lies inside or outside."""
         if self.side is None or self.offset is None:
-            return side in self.fed
-        diagonal_inside = self.offset >= 0 if self.side == "lower" else self.offset <= 0
-        return diagonal_inside == (side == "inside")
+            return self.diagonal
+        inside = self.offset >= 0 if self.side == "lower" else self.offset <= 0
+        return "inside" if inside else "outside"
 
     def meaning_or_triangle(self) -> str | None:
         """The meaning, for a triangle as it is usually meant: tril keeps, a strict triu hides."""

@@ -10,9 +10,9 @@ from msalint.flow.frame import Frame
 from msalint.flow.program import Program, decorator_names
 from msalint.ops import scalars
 from msalint.ops.attention import layer_rate
+from msalint.ops.axes import new_axis
 from msalint.ops.create import parameter_like
 from msalint.ops.layout import shape_value
-from msalint.ops.axes import new_axis
 from msalint.ops.table import METHODS, Invocation
 from msalint.shapes.size import Size
 from msalint.state import State

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from msalint.facts import TupleUsed
 from msalint.flow.attributes import BASE_LAYER, Attributes
-from msalint.flow.frame import Frame
-from msalint.flow.given import class_given
+from msalint.flow.frame import Frame, Left
+from msalint.flow.given import class_given, holder_given
 from msalint.flow.guesses import guess_call
 from msalint.flow.iteration import Iteration
 from msalint.flow.program import Program, decorator_names
@@ -72,6 +72,12 @@ class Calls(Attributes, Iteration):
     frames: list[Frame]
     reached: set[int]
     instances: int
+
+    if TYPE_CHECKING:
+
+        def run(self, body: Sequence[n.Stmt]) -> Left | None: ...
+
+        def reveal(self, call: n.Call) -> Value: ...
     objects: dict[str, ClassValue]
     building: list[n.Node]
     """The calls of classes whose `__init__` is being run, outermost first."""
@@ -80,21 +86,21 @@ class Calls(Attributes, Iteration):
         assert isinstance(node, n.Call)
         func = node.func
         if isinstance(func, n.Name) and func.id in {"reveal_shape", "reveal_type"} and len(node.args) == 1:
-            return self.reveal(node)  # type: ignore[attr-defined, no-any-return]
+            return self.reveal(node)
         if isinstance(func, n.Name) and func.id == "super" and not node.args:
             return Library("builtins.super()")
         receiver: Value | None = None
         if isinstance(func, n.Attr):
-            receiver = self.eval(func.value)  # type: ignore[attr-defined]
+            receiver = self.eval(func.value)
             given = self.arguments(node)
             return self.call_method(receiver, func, given, node)
-        callee = self.eval(func)  # type: ignore[attr-defined]
+        callee = self.eval(func)
         return self.call_value(callee, self.arguments(node), node)
 
     def arguments(self, node: n.Call) -> Arguments:
         given = Arguments()
         for arg in node.args:
-            value = self.eval(arg.value)  # type: ignore[attr-defined]
+            value = self.eval(arg.value)
             if arg.star == "**":
                 if isinstance(value, Mapping_):
                     given.kwargs.update(dict(value.entries))
@@ -144,6 +150,11 @@ class Calls(Attributes, Iteration):
             key = given.args[0]
             found = receiver.get(key.value) if isinstance(key, Const) and isinstance(key.value, str) else None
             return found or (given.args[1] if len(given.args) > 1 and not receiver.open else UNKNOWN)
+        plain = not given.kwargs and not given.open
+        holder = holder_given(self.program, self.frames[-1], receiver, name, given.args) if plain else None
+        if holder is not None:
+            made = self.instantiate(holder, Arguments(), node)
+            return self._instance_call(made, name, given, node) if isinstance(made, Instance) else UNKNOWN
         callee = self.attribute(receiver, name, func)
         return self.call_value(callee, given, node, receiver, name)
 
@@ -151,7 +162,7 @@ class Calls(Attributes, Iteration):
         """A layer that was put into a mode, as a value and under the name that it has."""
         told = replace(layer, built_in_call=False)
         if isinstance(func.value, n.Name):
-            self.bind(func.value, told, func)  # type: ignore[attr-defined]
+            self.bind(func.value, told, func)
         return told
 
     def _tensor_method(self, receiver: Value, name: str) -> bool:
@@ -170,7 +181,7 @@ class Calls(Attributes, Iteration):
         call.sites.insert(0, func.value)
         result = operation(call) or UNKNOWN
         if func.name.endswith("_") and isinstance(func.value, (n.Name, n.Attr)) and isinstance(result, Tensor):
-            self.bind(func.value, result, node)  # type: ignore[attr-defined]
+            self.bind(func.value, result, node)
         return result
 
     def _list_call(self, receiver: Items, func: n.Attr, given: Arguments) -> Value:
@@ -183,7 +194,7 @@ class Calls(Attributes, Iteration):
             added = (given.args[1],)
         if len(receiver.items) < 256 and isinstance(func.value, (n.Name, n.Attr)):
             grown = replace(receiver, items=receiver.items + added)
-            self.bind(func.value, grown, func)  # type: ignore[attr-defined]
+            self.bind(func.value, grown, func)
         return NONE
 
     def _super_call(self, name: str, given: Arguments, node: n.Call) -> Value:
@@ -371,8 +382,8 @@ class Calls(Attributes, Iteration):
             self.state.context = (*context, *(text for text in (*around, target.name, target.docstring) if text))
         try:
             if isinstance(target, n.Lambda):
-                return self.eval(target.body)  # type: ignore[attr-defined, no-any-return]
-            self.run(target.body)  # type: ignore[attr-defined]
+                return self.eval(target.body)
+            self.run(target.body)
             returned = frame.returned if frame.returned is not None else NONE
             # A pair that is handed on is the result of this call: whoever misuses it misuses that.
             return replace(returned, at=node) if isinstance(returned, AttentionTuple) else returned
@@ -414,7 +425,7 @@ class Calls(Attributes, Iteration):
         assert param.default is not None
         self.frames.append(frame)
         try:
-            return self.eval(param.default)  # type: ignore[attr-defined, no-any-return]
+            return self.eval(param.default)
         finally:
             self.frames.pop()
 

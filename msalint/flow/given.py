@@ -1,4 +1,4 @@
-"""A module that a constructor is given from outside: which class of the same file it must be, if one fits."""
+"""Objects that are given from outside: which class of the same file one must be of, if just one fits."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from msalint.diagnostic import Site
 from msalint.flow.frame import Frame
-from msalint.flow.program import Program
+from msalint.flow.program import Program, class_members
 from msalint.syntax import nodes as n
-from msalint.values import ClassValue, Opaque, Value
+from msalint.values import ClassValue, Opaque, Tensor, Value
 
 FEWEST = 3
 """Fewer argument names than these say too little of what is called."""
@@ -26,6 +26,27 @@ def class_given(program: Program, frame: Frame, callee: Value, sites: Sequence[S
     values = [program.value(frame.module, name) for name in frame.module.wanted]
     classes = [v for v in values if isinstance(v, ClassValue) and v.module is frame.module and v.node is not here]
     fitting = [cls for cls in classes if _takes(program, cls, names)]
+    return fitting[0] if len(fitting) == 1 and _needs_nothing(program, fitting[0]) else None
+
+
+def holder_given(
+    program: Program, frame: Frame, receiver: Value, method: str, args: Sequence[Value]
+) -> ClassValue | None:
+    """The one class of the file with a method that takes what a parameter's method is given: `cache.extend(k, v)`.
+
+    None but for two projections or more, where two classes fit, or where the one needs arguments itself.
+    """
+    projected = [arg for arg in args if isinstance(arg, Tensor) and arg.traits.projection is not None]
+    if not isinstance(receiver, Opaque) or receiver.source not in {"parameter", "init"} or len(projected) < 2:
+        return None
+    fitting = []
+    for name in frame.module.names:
+        cls = program.value(frame.module, name) if name not in frame.module.imports else None
+        found = class_members(cls).get(method) if isinstance(cls, ClassValue) else None
+        if isinstance(found, n.FunctionDef) and isinstance(cls, ClassValue):
+            params = found.params[1:]
+            if len(params) >= len(args) and not any(_needed(p) for p in params[len(args) :]):
+                fitting.append(cls)
     return fitting[0] if len(fitting) == 1 and _needs_nothing(program, fitting[0]) else None
 
 

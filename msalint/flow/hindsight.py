@@ -1,4 +1,4 @@
-"""What only later code tells of an earlier call: a pair that is taken apart too, an axis that is averaged away, a late scale."""
+"""What only later code tells of an earlier call: a pair taken apart too, an axis averaged away, a late scale."""
 
 from __future__ import annotations
 

@@ -64,7 +64,8 @@ def _speaks_of(node: n.Node, name: str) -> bool:
     if isinstance(node, n.Call) and "init" in node.func.words():
         return False
     if isinstance(node, n.Assign):
-        others = [target for target in _written(node.targets) if not (isinstance(target, n.Attr) and target.name == name)]
+        targets = _written(node.targets)
+        others = [target for target in targets if not (isinstance(target, n.Attr) and target.name == name)]
         parts: list[n.Node] = [*others, *([node.value] if node.value is not None else [])]
         return any(_speaks_of(part, name) for part in parts)
     return any(_speaks_of(child, name) for child in node.children())

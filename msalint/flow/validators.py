@@ -1,16 +1,16 @@
-"""What a config class checks when it is built: it holds for every parameter of that class."""
+"""The remainders that a config class turns down when it is built: none is left in a parameter of that class."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from msalint.flow.calls import Arguments
+from msalint.flow.frame import Frame
 from msalint.flow.program import class_members, decorator_names
 from msalint.shapes.relations import Relations
 from msalint.syntax import nodes as n
 from msalint.syntax.module import Module
-from msalint.values import ClassValue, Function, Opaque, Value
+from msalint.values import ClassValue, Opaque, Value
 
 if TYPE_CHECKING:
     from msalint.flow.interpreter import Interpreter
@@ -27,7 +27,7 @@ def take_in_checks(interpreter: Interpreter, value: Opaque, param: n.Param, modu
     `A | B` only what both check is known.
     """
     classes = _classes_of(interpreter, param, module)
-    if not classes or any(interpreter.program.is_module(cls) for cls in classes):
+    if not classes:
         return
     state = interpreter.state
     asked, before = set(state.decisions.asked), state.relations
@@ -35,15 +35,29 @@ def take_in_checks(interpreter: Interpreter, value: Opaque, param: n.Param, modu
     for cls in classes:
         state.relations = before.copy()
         for checker in _checkers(cls):
-            given = Arguments()
-            for own in checker.params[1:]:
-                if own.kind not in {"*", "**"}:
-                    given.kwargs[own.name] = Opaque(f"{value.key}.{own.name}", own.name, source="config")
-            interpreter.inline(Function(checker, cls.module, None, cls), given, checker, value)
+            _run_checks(interpreter, checker, cls, value)
         learned = state.relations if learned is None else learned.meet(state.relations)
     state.relations = learned or before
     # Other answers to a config's own conditions are no paths of the module.
     state.decisions.closed |= set(state.decisions.asked) - asked
+
+
+def _run_checks(interpreter: Interpreter, checker: n.FunctionDef, cls: ClassValue, value: Opaque) -> None:
+    """Run those statements of a method that look for a remainder, with `value` for `self`."""
+    checks = [s for s in checker.body if isinstance(s, (n.If, n.Assert)) and "%" in s.test.text]
+    if not checks:
+        return
+    frame = Frame(cls.module, checker, owner=cls, receiver=value)
+    for own in checker.params[1:]:
+        frame.variables[own.name] = Opaque(f"{value.key}.{own.name}", own.name, source="config")
+    if checker.params:
+        frame.variables[checker.params[0].name] = value
+    interpreter.frames.append(frame)
+    try:
+        for check in checks:
+            interpreter.run([check])
+    finally:
+        interpreter.frames.pop()
 
 
 def _checkers(cls: ClassValue) -> Iterator[n.FunctionDef]:
@@ -59,6 +73,8 @@ def _checkers(cls: ClassValue) -> Iterator[n.FunctionDef]:
 def _classes_of(interpreter: Interpreter, param: n.Param, module: Module) -> list[ClassValue]:
     """The project's classes that a parameter may be of by its annotation, or that one named `config` can only be of."""
     if param.annotation is not None:
+        if not (param.name in _CONFIG_NAMES or any(word in param.annotation.text for word in _CONFIG_CLASSES)):
+            return []
         found = [_annotated_class(interpreter, part, module) for part in _alternatives(param.annotation)]
         return [] if any(cls is None for cls in found) else [cls for cls in found if cls is not None]
     if param.name not in _CONFIG_NAMES:

@@ -5,7 +5,7 @@ An operation that no table knows gives an unknown value, silently.
 
 from __future__ import annotations
 
-from msalint.ops import (  # noqa: F401  (importing a family fills the tables)
+from msalint.ops import (
     attention,
     contraction,
     create,
@@ -21,4 +21,20 @@ from msalint.ops import (  # noqa: F401  (importing a family fills the tables)
 )
 from msalint.ops.table import METHODS, PATHS, Invocation
 
-__all__ = ["METHODS", "PATHS", "Invocation"]
+__all__ = [
+    "METHODS",
+    "PATHS",
+    "Invocation",
+    "attention",
+    "contraction",
+    "create",
+    "einops",
+    "elementwise",
+    "indexing",
+    "layers",
+    "layout",
+    "masking",
+    "reduce",
+    "scalars",
+    "softmax",
+]

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
+from msalint.diagnostic import Site
 from msalint.facts import AttentionSite, Multiplied, Projected, ScaledAfterSoftmax, Scaling, Weighted
 from msalint.ops.hiding import tell_cleared, tell_masks
 from msalint.ops.layout import is_head
 from msalint.ops.table import Invocation
-from msalint.diagnostic import Site
 from msalint.shapes.axes import Atom, Axis, Ident, axis_name
 from msalint.shapes.size import Size
 from msalint.shapes.vocabulary import BATCH, SEQ, role_of_name, says
@@ -113,7 +113,12 @@ def _cut_of(part: Ident, whole: Ident) -> bool:
 
 
 def role_of_axis(axis: Axis, beside: Sequence[Axis]) -> tuple[str | None, bool]:
-    """The role of an axis that is attended over, and whether that is known by more than a name."""
+    """The role of an axis that is attended over, and whether that is known by more than a name.
+
+    Samples packed into one sequence are a sequence: what keeps them apart is a mask.
+    """
+    if len(axis) > 1 and not all(role_of_axis((atom,), beside)[0] == BATCH for atom in axis):
+        axis = tuple(atom for atom in axis if role_of_axis((atom,), beside)[0] != BATCH)
     for atom in axis:
         origin = origin_of(atom.ident)
         if is_head(Atom(atom.size, origin), (axis, *beside)) and not atom.ident.relation == "tile":

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from msalint.diagnostic import Site
 from msalint.facts import AttentionSite, Scaling, SdpaCalled
 from msalint.ops.attending import role_of_axis, scaling_of, tell_projections
 from msalint.ops.hiding import FAR_BELOW
@@ -13,10 +14,9 @@ from msalint.ops.layout import is_head
 from msalint.ops.mask_place import tell_batch_elsewhere
 from msalint.ops.mode import drops_in_eval, said_to_drop
 from msalint.ops.table import Invocation, op, text_of
-from msalint.diagnostic import Site
 from msalint.shapes.axes import Axis, Layout, axis_name
 from msalint.state import State
-from msalint.values import NONE, Const, Factor, Int, Items, Layer, Opaque, Real, Region, Tensor, Traits, Value
+from msalint.values import NONE, Const, Factor, Items, Layer, Opaque, Real, Region, Tensor, Traits, Value
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,12 @@ def alike(state: State, tensors: Sequence[Tensor | None]) -> list[Tensor | None]
 
 
 def _tell_place(
-    call: Invocation, query: Tensor | None, key: Tensor | None, mask: Value | None, site: Site | None, signature: Signature
+    call: Invocation,
+    query: Tensor | None,
+    key: Tensor | None,
+    mask: Value | None,
+    site: Site | None,
+    signature: Signature,
 ) -> None:
     """What a mask lies on: (batch, heads, query, key), of which the first and the last are no other tensor's."""
     if signature.api != "sdpa" or mask is None or site is None or query is None or key is None:

@@ -121,7 +121,7 @@ def ramp_like(call: Invocation) -> Value | None:
 def eye(call: Invocation) -> Value | None:
     rows = call.state.as_size(call.get(0, "n"))
     columns = call.state.as_size(call.get(1, "m")) or rows
-    region = Region(frozenset({"diagonal"}), fed=frozenset({"inside", "outside"}), made_at=call.at)
+    region = Region(frozenset({"diagonal"}), fed=frozenset({"outside"}), made_at=call.at, diagonal="inside")
     return dense((new_axis(rows), new_axis(columns)), None, call.dtype(), cells=Cells(1.0, 0.0, region, call.at))
 
 

@@ -7,13 +7,13 @@ import operator
 from collections.abc import Callable
 from dataclasses import replace
 
+from msalint.diagnostic import Site
 from msalint.facts import SizesDisagree, ZeroTimesInfinity
 from msalint.ops.attending import tell_late_scale
 from msalint.ops.axes import copied_layout, distinct, elementwise_layout, forget_content, joint_layout, new_axis, vague
 from msalint.ops.hiding import FAR_BELOW
 from msalint.ops.scalars import arithmetic
 from msalint.ops.table import Invocation, op
-from msalint.diagnostic import Site
 from msalint.shapes.axes import Axis, Layout, axis_name
 from msalint.shapes.vocabulary import says
 from msalint.state import State
@@ -460,17 +460,14 @@ def _near(sign: str, distance: str, bound: float | None, flipped: bool, at: Site
     """Positions less (or more) than some way apart: a window, or a triangle where the distance has a sign."""
     if flipped:
         sign = _MIRRORED.get(sign, sign)
-    if distance == "absolute":
-        inside = {"<": "keep", "<=": "keep", ">": "hide", ">=": "hide"}.get(sign)
-        if inside is None:
-            return None
-        near = Region(frozenset({"window"}), "keep", fed=frozenset({"inside"}), made_at=at)
-        return Cells(1.0, 0.0, near if inside == "keep" else near.complement(), at)
-    if bound is None or not float(bound).is_integer():
+    if sign not in _MIRRORED:
         return None
-    if distance == "query - key":
-        sign, bound = _MIRRORED.get(sign, sign), -bound
-    return _triangle(sign, int(bound), at)
+    if distance != "absolute" and bound is not None and float(bound).is_integer():
+        if distance == "query - key":
+            sign, bound = _MIRRORED[sign], -bound
+        return _triangle(sign, int(bound), at)
+    near = Region(frozenset({"window"}), made_at=at, diagonal="inside")
+    return Cells(1.0, 0.0, near if sign in {"<", "<="} else near.complement(), at)
 
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}

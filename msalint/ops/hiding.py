@@ -145,7 +145,7 @@ def _empties(use: MaskUse) -> bool | None:
     hidden = use.hidden
     if _called_causal(use):
         return False
-    if hidden is None or hidden.kinds == {"other"}:
+    if hidden is None or ("other" in hidden.kinds and not hidden.kinds & {"padding", "given"}):
         return None
     return not (hidden.feeds("outside") or (hidden.kinds == {"causal"} and not hidden.hides_itself))
 

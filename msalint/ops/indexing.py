@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from msalint.diagnostic import Site
 from msalint.ops.axes import cut_axis, dense_like, drop_axis, insert_axis, set_aside, vague
 from msalint.ops.masking import filled_cells
-from msalint.diagnostic import Site
 from msalint.shapes.axes import ShapeVar
 from msalint.shapes.size import Size
 from msalint.shapes.vocabulary import says

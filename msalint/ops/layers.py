@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 
+from msalint.diagnostic import Site
 from msalint.facts import AttentionSite, Dropout, IndivisibleHeads, MaskArgument, MhaCalled
 from msalint.ops import einops as einops_ops
 from msalint.ops.attending import role_of_axis
@@ -15,10 +16,9 @@ from msalint.ops.contraction import project
 from msalint.ops.mode import is_gated_number, is_zero, literally_true, only_in_training, said_to_drop
 from msalint.ops.softmax import normalise
 from msalint.ops.table import Invocation, op, text_of
-from msalint.diagnostic import Site
 from msalint.shapes.axes import Axis, Ident, Layout, ShapeVar, axis_name
 from msalint.shapes.size import Size
-from msalint.shapes.vocabulary import BATCH, SEQ, role_of_name, says
+from msalint.shapes.vocabulary import BATCH, SEQ, role_of_name
 from msalint.state import State
 from msalint.values import (
     UNKNOWN,
@@ -494,8 +494,8 @@ def _hints_alone(call: Invocation, names: tuple[str, ...]) -> tuple[tuple[str, S
             continue
         masks = [n for n in names if n == name.replace("is_causal", "mask") or n in {"attn_mask", "src_mask", "mask"}]
         mask = call.get(names.index(masks[-1]), masks[-1])
-        absent = (mask is None and not call.unknown_arguments) or (mask is not None and call.state.is_none(mask) is True)
-        if absent:
+        missing = not call.unknown_arguments if mask is None else call.state.is_none(mask) is True
+        if missing:
             alone.append((masks[-1], site))
     return tuple(alone)
 
@@ -526,9 +526,9 @@ def input_layout(state: State, tensor: Tensor | None) -> tuple[str | None, str, 
         return None, "", ""
     first, second = tensor.axes[:2]
     roles = [role_of_axis(axis, ())[0] or _named_role(axis) for axis in (first, second)]
-    if roles[0] == BATCH and roles[1] != BATCH or roles[0] is None and roles[1] == SEQ:
+    if (roles[0] == BATCH and roles[1] != BATCH) or (roles[0] is None and roles[1] == SEQ):
         return "batch", axis_name(first), axis_name(second)
-    if roles[1] == BATCH and roles[0] != BATCH or roles[1] is None and roles[0] == SEQ:
+    if (roles[1] == BATCH and roles[0] != BATCH) or (roles[1] is None and roles[0] == SEQ):
         return "seq", axis_name(second), axis_name(first)
     return None, "", ""
 

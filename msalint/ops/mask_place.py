@@ -1,4 +1,4 @@
-"""Where a mask comes to lie: its axes lined up from the right with those of the scores, and who then hides from whom."""
+"""Where a mask comes to lie: its axes lined up from the right with those of the scores."""
 
 from __future__ import annotations
 

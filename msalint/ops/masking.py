@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from msalint.diagnostic import Site
-from msalint.ops.axes import copied_layout, dense_like, elementwise_layout, forget_content, joint_layout, new_axis, vague
+from msalint.ops.axes import (
+    copied_layout,
+    dense_like,
+    elementwise_layout,
+    forget_content,
+    joint_layout,
+    new_axis,
+    vague,
+)
 from msalint.ops.elementwise import broadcast
 from msalint.ops.table import Invocation, op
 from msalint.state import State, dense

@@ -9,7 +9,9 @@ from msalint.state import State
 from msalint.values import Const, Int, Opaque, Real, Value
 
 _TRAINING = re.compile(r"(?<![a-z])(?:is_)?train(?:ing)?(?:_mode)?(?![a-z])|grad_enabled", re.IGNORECASE)
-_EVAL = re.compile(r"(?<![a-z])(?:is_)?(?:eval|evaluating|infer|inference|deterministic|testing)(?:_mode)?(?![a-z])", re.I)
+_EVAL = re.compile(
+    r"(?<![a-z])(?:is_)?(?:eval|evaluating|infer|inference|deterministic|testing)(?:_mode)?(?![a-z])", re.IGNORECASE
+)
 
 _ON_PURPOSE = re.compile(
     r"monte[\s_-]*carlo|(?<![A-Za-z])mc(?![a-z])|(?<![a-z])MC(?=[A-Z])|pre_?net|bayes|uncertaint"

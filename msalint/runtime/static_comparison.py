@@ -110,6 +110,10 @@ def _observed(claims: Sequence[StaticClaim], call: Callable[[], Any], filename: 
                 found[index] = tracer.snapshot(value)
 
     def step(frame: FrameType, event: str, _: Any) -> Any:
+        if event == "exception":
+            # The statement did not bind what it was about to; an `except` goes on at a line of its own.
+            left.pop(id(frame), None)
+            return step
         if event in ("line", "return"):
             leave(frame)
             left[id(frame)] = frame.f_lineno

@@ -67,7 +67,8 @@ class DropoutBuiltInForward(Rule):
             return
         yield self.report(
             fact.at,
-            "this dropout layer is built anew in each forward and so always in training mode: it drops in eval mode too",
+            "this dropout layer is built anew in each forward, so it is always in training mode: it drops in eval mode"
+            " too",
             trail=step(fact.built_at, "built here"),
             help="build it once, in `__init__`, or call `F.dropout(..., training=self.training)`",
         )

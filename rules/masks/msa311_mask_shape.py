@@ -79,8 +79,8 @@ class MaskShape(Rule):
         if fact.what == "query":
             yield self.report(
                 fact.made_at or fact.mask_site,
-                f"this padding comes to lie on the queries ({fact.mask} on {fact.onto}): padded keys are not hidden, and"
-                " real tokens attend to them",
+                f"this padding comes to lie on the queries ({fact.mask} on {fact.onto}): padded keys are not hidden,"
+                " and real tokens attend to them",
                 trail=step(fact.at, "put on the scores here"),
                 help="let the padding run along the last axis: `mask[:, None, None, :]`",
                 level=Level.WARNING if fact.causal else None,

@@ -81,6 +81,8 @@ class MissingDivisibilityCheck(Rule):
 
     @on(ReliesOnDivision)
     def nothing_checks(self, fact: ReliesOnDivision) -> Iterator[Diagnostic]:
+        if fact.proved:
+            return
         width, heads = fact.numerator, fact.denominator
         yield self.report(
             fact.at,

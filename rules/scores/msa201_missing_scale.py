@@ -69,8 +69,8 @@ class MissingScale(Rule):
     ## Known limits
     Any factor counts as a scale, a learned or configured one too. Attention that has none by design is left alone:
     additive scores, normalised queries and keys, a bias by position on the scores (T5), pointers, retrieval, one head
-    over the pixels of an image (SAGAN), products with no projection, and code whose names or docstrings say so. A function that is handed its queries is
-    read with its callers' arguments, and not reported on its own.
+    over the pixels of an image (SAGAN), products with no projection, and code whose names or docstrings say so. A
+    function that is handed its queries is read with its callers' arguments, and not reported on its own.
 
     ## References
     - [Attention Is All You Need](https://arxiv.org/abs/1706.03762), section 3.2.1

@@ -7,7 +7,9 @@ import re
 from msalint.facts import MhaCalled
 from msalint.rule import Diagnostic, Fix, Iterator, Level, Meta, Rule, Safety, append_argument, on, step
 
-ON_PURPOSE = re.compile(r"inter.?sample|(across|over|between|cross).?(batch|sample)|batch.?(former|mix|attention)", re.I)
+ON_PURPOSE = re.compile(
+    r"inter.?sample|(across|over|between|cross).?(batch|sample)|batch.?(former|mix|attention)", re.IGNORECASE
+)
 
 
 class MhaLayout(Rule):
@@ -60,8 +62,8 @@ class MhaLayout(Rule):
     ## Known limits
     The layout of the input must be told by the code: by names in an unpacked shape, by an annotation, by an einops
     pattern, or by what is done with the output: a sequence is averaged or summed over, or its first place taken, a
-    batch is not. An input of two axes has no batch, an unknown layout is left alone, and so
-    is attention between samples that is named so.
+    batch is not. An input of two axes has no batch; an unknown layout is left alone, and so is attention between
+    samples that is named so.
 
     ## References
     - [torch.nn.MultiheadAttention](https://docs.pytorch.org/docs/stable/generated/torch.nn.MultiheadAttention.html)

@@ -14,8 +14,8 @@ class SdpaLayout(Rule):
     Reports `flash_attn_func` and xformers' `memory_efficient_attention` called with (batch, heads, seq, d_k).
 
     ## Why is this bad?
-    These kernels take (batch, seq, heads, d_k). Given the layout of `F.scaled_dot_product_attention` they raise nothing:
-    the heads of one token attend to each other, and no token attends to another.
+    These kernels take (batch, seq, heads, d_k). Given the layout of `F.scaled_dot_product_attention` they raise
+    nothing: the heads of one token attend to each other, and no token attends to another.
 
     ## Example
     ```python

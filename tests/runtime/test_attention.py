@@ -15,7 +15,10 @@ from msalint.runtime import KeyValueCache, MultiHeadSelfAttention  # noqa: E402
 
 def made(d_model: int = 24, num_heads: int = 3, **options: object) -> MultiHeadSelfAttention:
     torch.manual_seed(0)
-    return MultiHeadSelfAttention(d_model, num_heads, **options).double().eval()  # type: ignore[arg-type]
+    module = MultiHeadSelfAttention(d_model, num_heads, **options).double()  # type: ignore[arg-type]
+    assert isinstance(module, MultiHeadSelfAttention)
+    module.eval()
+    return module
 
 
 def tokens(batch: int = 2, seq: int = 5, width: int = 24) -> Tensor:
@@ -25,7 +28,9 @@ def tokens(batch: int = 2, seq: int = 5, width: int = 24) -> Tensor:
 
 
 def keep_mask() -> Tensor:
-    return torch.tensor([[True] * 5, [True, True, True, False, False]])
+    """The second sample ends in two padded tokens."""
+    keep: Tensor = torch.arange(5) < torch.tensor([[5], [3]])
+    return keep
 
 
 def test_three_tokens_by_hand() -> None:
