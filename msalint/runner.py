@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -148,9 +149,18 @@ def _guarded(path: str, check: Callable[[], list[Diagnostic]]) -> Result:
 _project = Project()
 
 
+def collect_rarely() -> None:
+    """For a process that checks and ends: what a file's analysis makes lives as long as the file is read.
+
+    Searching it for cycles on Python's usual schedule takes a third of a run's time and frees next to nothing.
+    """
+    gc.set_threshold(200_000, 50, 1_000)
+
+
 def _start(roots: tuple[str, ...]) -> None:
     """Give a new process its own view of the project. Ctrl-C is for the process that started it."""
     global _project
+    collect_rarely()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _project = Project(roots)
 

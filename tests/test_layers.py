@@ -18,6 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("syntax",),
     ("gate", "values"),
     ("facts",),
+    ("registered",),
     ("state",),
     ("ops",),
     ("flow",),
@@ -37,6 +38,7 @@ RANK = {room: rank for rank, row in enumerate(LAYERS) for room in row}
 NARROWER = {
     "shapes": {"shapes"},
     "ops": {"ops", "state", "facts", "values", "shapes", "diagnostic"},
+    "registered": {"facts", "values", "diagnostic"},
     "rules": {"rule", "facts", "shapes", "values"},
     "facts": {"facts", "values", "shapes", "diagnostic"},
     "syntax": {"syntax", "source", "diagnostic"},

@@ -69,7 +69,9 @@ def command(
     RULE is a code (MSA101), a prefix of codes (MSA1), a name (view-needs-contiguous), a level (error, warning, note) or
     ALL. Settings come from [tool.msalint] in the closest pyproject.toml, or from msalint.toml.
     """
-    from msalint.runner import Request, run, run_text
+    from msalint.runner import Request, collect_rarely, run, run_text
+
+    collect_rarely()
 
     request = Request(
         paths=paths or (".",),

@@ -59,7 +59,9 @@ class Attributes:
 
     if TYPE_CHECKING:
 
-        def inline(self, function: Function, given: Arguments, node: n.Node, receiver: Value | None = None) -> Value: ...
+        def inline(
+            self, function: Function, given: Arguments, node: n.Node, receiver: Value | None = None
+        ) -> Value: ...
 
         def eval(self, node: n.Expr) -> Value: ...
 
@@ -136,8 +138,9 @@ class Attributes:
         if name == "p" and "Dropout" in layer.kind:
             return layer_rate(layer)
         if name == "weight" and layer.kind in {"Linear", "Embedding"}:
-            first, second = ("out_features", "in_features") if layer.kind == "Linear" else ("num_embeddings", "embedding_dim")
-            sizes = [self.state.as_size(layer.get(part)) for part in (first, second)]
+            linear = layer.kind == "Linear"
+            parts = ("out_features", "in_features") if linear else ("num_embeddings", "embedding_dim")
+            sizes = [self.state.as_size(layer.get(part)) for part in parts]
             return parameter_like((new_axis(sizes[0], "feature"), new_axis(sizes[1], "feature")))
         if name == "head_dim" and layer.kind == "MultiheadAttention":
             width, heads = (self.state.as_size(layer.get(part)) for part in ("embed_dim", "num_heads"))
@@ -187,7 +190,9 @@ class Attributes:
             return self._of_layer(base, name)
         return Opaque(f"{instance.key}.{name}", name, source="attribute")
 
-    def _method_or_property(self, instance: Instance, statement: n.FunctionDef, owner: ClassValue, node: n.Node) -> Value:
+    def _method_or_property(
+        self, instance: Instance, statement: n.FunctionDef, owner: ClassValue, node: n.Node
+    ) -> Value:
         function = Function(statement, owner.module, None, owner)
         decorators = decorator_names(statement)
         if decorators & {"property", "cached_property"}:

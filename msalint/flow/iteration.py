@@ -123,9 +123,8 @@ class Iteration:
         results: list[Value] = []
         for value in values:
             self.bind(loop.target, value, loop.iter)
-            if loop.conditions:
-                if not all(self.test(condition) for condition in loop.conditions):
-                    continue
+            if not all(self.test(condition) for condition in loop.conditions):
+                continue
             if depth + 1 < len(node.loops):
                 inner = self._rounds(node, depth + 1)
                 results += inner.items if isinstance(inner, Items) else (UNKNOWN,)

@@ -35,6 +35,8 @@ def _within(node: n.Node) -> Iterator[n.Node]:
             if not isinstance(part, n.Call):
                 continue
             called = _called(part)
+            if called in _CALLS and _own_method(part):
+                continue
             if called in _SOFTMAX:
                 softmaxes.append(part)
             elif called in _PRODUCTS:
@@ -59,6 +61,15 @@ def _own_nodes(function: n.FunctionDef) -> Iterator[n.Node]:
         yield node
         if not isinstance(node, (n.FunctionDef, n.ClassDef)):
             waiting.extend(node.children())
+
+
+def _own_method(call: n.Call) -> bool:
+    """`self.scaled_dot_product_attention(...)` is the class's own method, which is read by itself."""
+    func = call.func
+    if not isinstance(func, n.Attr):
+        return False
+    receiver = func.value.func if isinstance(func.value, n.Call) else func.value
+    return isinstance(receiver, n.Name) and receiver.id in {"self", "super"}
 
 
 def _called(call: n.Call) -> str:

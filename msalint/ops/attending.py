@@ -63,9 +63,8 @@ def _widths(state: State, contracted: Axis, tensors: Sequence[Tensor], head_dim:
     if any(is_axis_symbol(symbol) for symbol in head_dim.symbols()):
         # A head width that nothing names may well be the model width.
         return []
-    for atom in contracted:
-        if atom.ident.whole is not None and atom.ident.relation == "split":
-            found.append(state.relations.resolve(atom.ident.whole))
+    splits = [atom.ident for atom in contracted if atom.ident.relation == "split"]
+    found += [state.relations.resolve(ident.whole) for ident in splits if ident.whole is not None]
     for tensor in tensors:
         projection = tensor.traits.projection
         if projection is not None:
@@ -121,7 +120,7 @@ def role_of_axis(axis: Axis, beside: Sequence[Axis]) -> tuple[str | None, bool]:
         axis = tuple(atom for atom in axis if role_of_axis((atom,), beside)[0] != BATCH)
     for atom in axis:
         origin = origin_of(atom.ident)
-        if is_head(Atom(atom.size, origin), (axis, *beside)) and not atom.ident.relation == "tile":
+        if is_head(Atom(atom.size, origin), (axis, *beside)) and atom.ident.relation != "tile":
             return "head", True
         names = [str(atom.size), *origin.names, *atom.ident.names]
         if any(role_of_name(name) == BATCH for name in names):
@@ -213,9 +212,9 @@ def tell_projections(state: State, at: Site, query: Tensor | None, key: Tensor |
 
 def _covers(normalised: Sequence[Ident], contracted: Sequence[Ident]) -> bool | None:
     """Whether the axis summed over is the axis normalised; None where one of the two is of unknown make."""
-    if len(normalised) == len(contracted):
-        if all(any(same_ident(a, b) for b in contracted) for a in normalised):
-            return True
+    paired = len(normalised) == len(contracted)
+    if paired and all(any(same_ident(a, b) for b in contracted) for a in normalised):
+        return True
     related = any(same_ident(a, b) for a in normalised for b in contracted)
     if related:
         return None

@@ -80,7 +80,7 @@ def cut_axis(
                 layout = layout.without(atom.ident)
             layout = layout.cut(axis[0].ident, ident, step, whole)
             if len(axis) > 1 and not whole:
-                layout = Layout(layout.order, layout.gaps | {ident})
+                layout = layout.parted(ident)
     return with_axes(tensor, (*tensor.axes[:place], (Atom(size, ident),), *tensor.axes[place + 1 :]), layout)
 
 

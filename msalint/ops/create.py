@@ -145,6 +145,9 @@ def tensor(call: Invocation) -> Value | None:
     real = call.state.as_real(value)
     if real is None or (isinstance(value, Opaque) and not value.key):
         return None
+    if isinstance(value, Opaque) and value.hint not in {"int", "float", "bool"}:
+        # `torch.tensor(config.mean)` holds a number or a list of them.
+        return Tensor(ShapeVar(), (), None, call.dtype(), Traits(number=real))
     return dense((), None, call.dtype(), number=real, cells=_constant_cells(real))
 
 

@@ -72,7 +72,9 @@ def _of_so_many_axes(state: State, tensor: Tensor, number: int) -> Tensor:
 
 def _front_only(tensor: Tensor, items: list[Item]) -> Tensor:
     """Something taken off the front of a tensor of unknown rank."""
-    return replace(tensor, lead=ShapeVar(), axes=(), layout=None)
+    from_start = all(not isinstance(item, Range) or (item.lower is None and item.step is None) for item in items)
+    traits = tensor.traits if from_start else _shifted(tensor.traits)
+    return replace(tensor, lead=ShapeVar(), axes=(), layout=None, traits=traits)
 
 
 def _ellipsis_place(items: list[Item]) -> int:
@@ -174,13 +176,14 @@ def _length(state: State, size: Size, item: Range) -> Size | None:
 
 def _by_tensor(state: State, tensor: Tensor, index: Tensor) -> Tensor:
     """Picked by one tensor: a boolean mask flattens, an integer one takes the first axis' place."""
+    picked = replace(tensor, traits=_shifted(tensor.traits))
     if index.dtype == "bool" or tensor.lead is not None or index.lead is not None or not tensor.axes:
-        return vague(tensor)
-    return dense_like(tensor, index.axes + tensor.axes[1:])
+        return vague(picked)
+    return dense_like(picked, index.axes + tensor.axes[1:])
 
 
 def _advanced(state: State, tensor: Tensor, items: list[Item]) -> Tensor:
-    return vague(tensor)
+    return replace(vague(tensor), traits=_shifted(tensor.traits))
 
 
 def write(

@@ -69,8 +69,7 @@ def _renamed(before: Tensor, after: Tensor) -> Layout | None:
     if set(old) == set(new):
         return before.layout
     names: dict[MemoryItem, MemoryItem] = dict(zip(old, new))
-    order = tuple(names.get(item, item) for item in before.layout.order)
-    return Layout(order, frozenset(names.get(item, item) for item in before.layout.gaps))
+    return before.layout.renamed(names)
 
 
 @dataclass

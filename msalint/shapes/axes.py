@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Union
@@ -92,11 +92,13 @@ class Layout:
     """The order of atoms in memory, outermost first, and after which of them the next does not follow directly.
 
     An expanded atom takes no memory and is left out. A gap after an atom says that its stride is not the size times
-    the stride of what follows, as behind a slice or an index of an inner axis.
+    the stride of what follows, as behind a slice or an index of an inner axis. A doubt says that this may be so: behind
+    `mask[:n, :n]` there is a gap unless n is all of it.
     """
 
     order: tuple[MemoryItem, ...]
     gaps: frozenset[MemoryItem] = frozenset()
+    doubts: frozenset[MemoryItem] = frozenset()
 
     @staticmethod
     def dense(axes: Iterable[Axis], lead: ShapeVar | None = None) -> Layout:
@@ -105,81 +107,77 @@ class Layout:
         return Layout(front + tuple(atom.ident for axis in axes for atom in axis))
 
     def follows(self, first: MemoryItem, second: MemoryItem) -> bool:
-        """Whether `second` lies right behind `first`, so that the two can be one axis."""
+        """Whether `second` lies, or may lie, right behind `first`, so that the two can be one axis."""
         for here, after in zip(self.order, self.order[1:]):
             if here is first:
                 return after is second and first not in self.gaps
         return False
 
-    def splits(self, parts: dict[Ident, tuple[Ident, ...]]) -> Layout:
+    def splits(self, parts: Mapping[Ident, tuple[Ident, ...]]) -> Layout:
         """The layout with atoms replaced by the parts they fell into; a gap stays behind the last part."""
-        if not parts:
-            return self
-        order: list[MemoryItem] = []
-        gaps = set(self.gaps)
-        for item in self.order:
+        layout = self
+        for item in self.order if parts else ():
             pieces = parts.get(item) if isinstance(item, Ident) else None
-            order.extend(pieces or (item,))
-            if pieces and item in gaps:
-                gaps.discard(item)
-                gaps.add(pieces[-1])
-        return Layout(tuple(order), frozenset(gaps))
+            if pieces:
+                layout = layout._replaced(item, pieces)
+        return layout
 
     def without(self, item: MemoryItem) -> Layout:
         """The layout once one position of `item` is picked: what lay around it no longer touches."""
-        if item not in self.order:
-            return self
-        place = self.order.index(item)
-        gaps = set(self.gaps) - {item}
-        if place > 0:
-            gaps.add(self.order[place - 1])
-        if item in self.gaps and place > 0:
-            gaps.add(self.order[place - 1])
-        return Layout(self.order[:place] + self.order[place + 1 :], frozenset(gaps))
+        before = self._before(item)
+        layout = self._replaced(item, ())
+        return layout if before is None else layout.parted(before)
 
     def squeezed(self, items: Iterable[MemoryItem]) -> Layout:
         """The layout without atoms of size 1, which take no place in memory and part nothing."""
         layout = self
         for item in items:
-            if item in layout.order:
-                place = layout.order.index(item)
-                gaps = set(layout.gaps) - {item}
-                if item in layout.gaps and place > 0:
-                    gaps.add(layout.order[place - 1])
-                layout = Layout(layout.order[:place] + layout.order[place + 1 :], frozenset(gaps))
+            layout = layout._replaced(item, ())
         return layout
 
     def cut(self, old: MemoryItem, new: MemoryItem, step: bool = False, whole: bool = False) -> Layout:
         """The layout once only part of `old` is kept, under a new identity; `whole`: it may well be all of it."""
-        if old not in self.order:
-            return self
-        place = self.order.index(old)
-        gaps = {new if item is old else item for item in self.gaps}
-        if place > 0 and not whole:
-            gaps.add(self.order[place - 1])
-        if step:
-            gaps.add(new)
-        order = tuple(new if item is old else item for item in self.order)
-        return Layout(order, frozenset(gaps))
+        before = self._before(old)
+        layout = self._replaced(old, (new,))
+        if before is not None:
+            layout = layout.parted(before, doubtful=whole)
+        return layout.parted(new) if step else layout
 
-    def inserted_front(self, items: Sequence[MemoryItem]) -> Layout:
-        return Layout(tuple(items) + self.order, self.gaps)
+    def parted(self, item: MemoryItem, doubtful: bool = False) -> Layout:
+        """The layout with a gap, or a doubt, after an item that is in it."""
+        if item not in self.order or item in self.gaps:
+            return self
+        if doubtful:
+            return Layout(self.order, self.gaps, self.doubts | {item})
+        return Layout(self.order, self.gaps | {item}, self.doubts - {item})
+
+    def renamed(self, names: Mapping[MemoryItem, MemoryItem]) -> Layout:
+        """The layout with atoms under other identities."""
+        order, gaps, doubts = ([names.get(i, i) for i in items] for items in (self.order, self.gaps, self.doubts))
+        return Layout(tuple(order), frozenset(gaps), frozenset(doubts))
 
     def expand_lead(self, lead: ShapeVar, replacement: Sequence[MemoryItem]) -> Layout:
         """The layout once the axes that `lead` stands for are known."""
-        if lead not in self.order:
-            return self
-        place = self.order.index(lead)
-        gaps = set(self.gaps)
-        if lead in gaps:
-            gaps.discard(lead)
-            if replacement:
-                gaps.add(replacement[-1])
-        return Layout(self.order[:place] + tuple(replacement) + self.order[place + 1 :], frozenset(gaps))
+        return self._replaced(lead, replacement)
 
     def closed(self) -> Layout:
         """The dense layout of the same order, which an elementwise operation gives its result."""
-        return Layout(self.order) if self.gaps else self
+        return Layout(self.order) if self.gaps or self.doubts else self
+
+    def _before(self, item: MemoryItem) -> MemoryItem | None:
+        place = self.order.index(item) if item in self.order else 0
+        return self.order[place - 1] if place > 0 else None
+
+    def _replaced(self, item: MemoryItem, by: Sequence[MemoryItem]) -> Layout:
+        """Other items in the place of one; what parts it from its inner neighbour then stands behind the last before."""
+        if item not in self.order:
+            return self
+        place = self.order.index(item)
+        order = (*self.order[:place], *by, *self.order[place + 1 :])
+        heir = {order[place + len(by) - 1]} if place + len(by) > 0 else set()
+        gaps = self.gaps - {item} | heir if item in self.gaps else self.gaps
+        doubts = self.doubts - {item} | heir if item in self.doubts else self.doubts
+        return Layout(order, frozenset(gaps), frozenset(doubts - gaps))
 
 
 def axis_size(axis: Axis) -> Size:

@@ -70,7 +70,8 @@ class MissingScale(Rule):
     Any factor counts as a scale, a learned or configured one too. Attention that has none by design is left alone:
     additive scores, normalised queries and keys, a bias by position on the scores (T5), pointers, retrieval, one head
     over the pixels of an image (SAGAN), products with no projection, and code whose names or docstrings say so. A
-    function that is handed its queries is read with its callers' arguments, and not reported on its own.
+    function that is handed its queries is read with its callers' arguments; on its own it is reported only where it
+    is handed the mask too, and so is all there is of the attention.
 
     ## References
     - [Attention Is All You Need](https://arxiv.org/abs/1706.03762), section 3.2.1
@@ -89,7 +90,9 @@ class MissingScale(Rule):
     @on(Softmaxed)
     def nothing_scales(self, fact: Softmaxed) -> Iterator[Diagnostic]:
         product, scaling = fact.product, fact.scaling
-        if product is None or not fact.attention or not (fact.multi_head or fact.same_source):
+        if product is None or not fact.attention:
+            return
+        if not (fact.multi_head or fact.same_source or _whole_function(fact, product)):
             return
         if not scaling.none_at_all or fact.scaled_late or fact.unit or fact.bounded or not _settled(fact, product):
             return
@@ -108,7 +111,13 @@ class MissingScale(Rule):
 def _settled(fact: Softmaxed, product: Product) -> bool:
     """Whether it is known where queries and keys come from, so that no caller can have scaled them."""
     projected = product.left.traits.projection is not None and product.right.traits.projection is not None
-    return projected or fact.reached
+    return projected or fact.reached or _whole_function(fact, product)
+
+
+def _whole_function(fact: Softmaxed, product: Product) -> bool:
+    """A function of its own that is handed queries, keys and a mask, and makes weights of them: nobody else scales."""
+    handed = not product.left.traits.projection and not product.right.traits.projection
+    return handed and not fact.reached and bool(fact.scores.traits.masks)
 
 
 def _scaled(product: Product) -> Fix | None:

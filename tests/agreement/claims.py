@@ -196,24 +196,30 @@ def misplaced(equations: Equations, claim: Tensor, seen: Seen) -> str:
                 return ""
             strides[atom.ident] = (size, step)
             step *= size
-    moving, gaps = _larger_than_one(layout, strides)
+    moving, gaps, doubts = _larger_than_one(layout, strides)
     wrong = f"line {seen.line}: {seen.name} {seen.shape} has strides {seen.stride}, claimed otherwise: {layout}"
     for here, after in zip(moving, moving[1:]):
         size, step = strides[after]
+        if here in doubts:
+            continue
         if (strides[here][1] == size * step) == (here in gaps):
             return wrong
-    return wrong if moving and (strides[moving[-1]][1] == 1) == (moving[-1] in gaps) else ""
+    last = moving[-1] if moving else None
+    return wrong if last and last not in doubts and (strides[last][1] == 1) == (last in gaps) else ""
 
 
 def _larger_than_one(
     layout: Layout, strides: dict[MemoryItem, tuple[int, int]]
-) -> tuple[list[MemoryItem], set[MemoryItem]]:
-    """The memory order without what turned out to be of size 1, whose gap then stands before it."""
+) -> tuple[list[MemoryItem], set[MemoryItem], set[MemoryItem]]:
+    """The memory order without what turned out to be of size 1, whose gap (or doubt) then stands before it."""
     moving: list[MemoryItem] = []
     gaps: set[MemoryItem] = set()
+    doubts: set[MemoryItem] = set()
     for item in layout.order:
         if strides.get(item, (1, 0))[0] != 1:
             moving.append(item)
         if item in layout.gaps and moving:
             gaps.add(moving[-1])
-    return moving, gaps
+        if item in layout.doubts and moving:
+            doubts.add(moving[-1])
+    return moving, gaps, doubts
