@@ -219,6 +219,21 @@ class Projected(Fact):
 
 
 @dataclass(frozen=True)
+class HeadsTiled(Fact):
+    """Key or value heads copied as a whole, (0 1 0 1), and paired with query heads one by one.
+
+    `at`: the copying; `what`: "keys" or "values"; `heads` and `copies`: how many, as text. `used_at`: the attention.
+    `purpose`: names and docstrings around, unfiltered.
+    """
+
+    what: str
+    heads: str
+    copies: str
+    used_at: Site | None = None
+    purpose: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Weighted(Fact):
     """Weights (something softmaxed) times values: the context.
 
@@ -618,6 +633,7 @@ __all__ = [
     "Fact",
     "Factor",
     "GaveUp",
+    "HeadsTiled",
     "Ident",
     "IndivisibleHeads",
     "MaskAdded",

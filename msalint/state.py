@@ -134,6 +134,9 @@ class State:
     pooled: dict[Ident, Site] = field(default_factory=dict)
     """Axes that were averaged, summed or searched, or of which only the first or last place was kept."""
 
+    copies: dict[Ident, Site] = field(default_factory=dict)
+    """Atoms that count copies of what lies inside them, or in front of them: where the copies were made."""
+
     def copied(self) -> State:
         """A state that may go another way from here."""
         other = copy(self)

@@ -204,6 +204,8 @@ class Many(Value):
     kind: str = "list"
     at: Site | None = field(default=None, compare=False)
     """Where it is written."""
+    same: bool = False
+    """Every element is one and the same thing: `[k] * groups`."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from msalint.facts import TupleUsed
 from msalint.flow.attributes import BASE_LAYER, Attributes
 from msalint.flow.frame import Frame, Left
 from msalint.flow.given import class_given, holder_given
-from msalint.flow.guesses import guess_call
+from msalint.flow.guesses import INTERFACES, attention_interface, guess_call
 from msalint.flow.iteration import Iteration
 from msalint.flow.program import Program, decorator_names
 from msalint.ops import layers
@@ -95,7 +95,13 @@ class Calls(Attributes, Iteration):
             given = self.arguments(node)
             return self.call_method(receiver, func, given, node)
         callee = self.eval(func)
-        return self.call_value(callee, self.arguments(node), node)
+        given = self.arguments(node)
+        if isinstance(func, n.Name) and isinstance(callee, Function) and func.id in INTERFACES:
+            # The registry's default is at hand: it is read, and the call counts as the site that it is.
+            told = len(self.state.facts)
+            attention_interface(self.invocation(func.id, given, node))
+            self.state.facts[told + 1 :] = []
+        return self.call_value(callee, given, node)
 
     def arguments(self, node: n.Call) -> Arguments:
         given = Arguments()

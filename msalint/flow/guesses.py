@@ -29,14 +29,14 @@ from msalint.values import (
 _KEEPING = ("norm", "ln", "layernorm", "rmsnorm", "drop", "dropout", "act", "activation", "identity", "gelu", "relu",
             "quant", "checkpoint", "gate")  # fmt: skip
 _CHECKING = ("check", "assert", "ensure", "require", "validate", "enforce", "verify", "expect", "raise")
-_INTERFACES = frozenset("attention_interface attn_interface attention_function attention_fn attn_fn".split())
+INTERFACES = frozenset("attention_interface attn_interface attention_function attention_fn attn_fn".split())
 
 
 def guess_call(callee: Value, call: Invocation, receiver: Value | None) -> Value:
     """The result of a call whose callee is not known."""
     name = _name(callee, call.name)
     lowered = name.lower()
-    if lowered in _INTERFACES or "attention_functions" in lowered:
+    if lowered in INTERFACES or "attention_functions" in lowered:
         return attention_interface(call)
     if name in {"get_interface", "get"}:
         from msalint.values import Function

@@ -238,6 +238,8 @@ class Interpreter(Calls, Targets):
             times = self.state.as_int(right)
             if times is not None and 0 <= times <= 64:
                 return Items(left.items * times, left.kind)
+            if len(left.items) == 1:
+                return Many(left.items[0], self.state.as_size(right), left.kind, at, same=True)
             return Many(left.items[0], self.state.as_size(right), left.kind) if left.items else UNKNOWN
         value = binary(self.state, sign, left, right, at, a, b)
         if sign in {"//", "/"} and not isinstance(left, Tensor):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msalint.flow.frame import Frame
+from msalint.flow.program import Program
 from msalint.ops.indexing import length_of
 from msalint.ops.layout import unbound
 from msalint.shapes.size import Size, Symbol
@@ -46,6 +47,7 @@ class Iteration:
     """Iterating, and the builtins that make things to iterate over."""
 
     state: State
+    program: Program
     frames: list[Frame]
 
     if TYPE_CHECKING:
@@ -270,6 +272,13 @@ class Iteration:
                 return TRUE if args[0].kind == last else FALSE
             if isinstance(args[0], Tensor):
                 return TRUE if last == "Tensor" else FALSE
+        if len(args) == 2 and isinstance(args[0], Instance):
+            classes = args[1].items if isinstance(args[1], Items) else (args[1],)
+            own = {id(cls.node) for cls in self.program.lineage(args[0].cls)}
+            if any(isinstance(cls, ClassValue) and id(cls.node) in own for cls in classes):
+                return TRUE
+            if all(isinstance(cls, ClassValue) for cls in classes):
+                return FALSE
         from msalint.values import Condition
 
         key = args[0].key if args and isinstance(args[0], Opaque) else ""

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 from msalint.diagnostic import Site
 from msalint.facts import AttentionSite, Multiplied, Projected, ScaledAfterSoftmax, Scaling, Weighted
+from msalint.ops.grouping import tell_tiled
 from msalint.ops.hiding import tell_cleared, tell_masks
 from msalint.ops.layout import is_head
 from msalint.ops.table import Invocation
@@ -208,6 +209,8 @@ def tell_projections(state: State, at: Site, query: Tensor | None, key: Tensor |
     """Tell which layers made the queries, keys and values of an attention."""
     made = [tensor.traits.projection if tensor is not None else None for tensor in (query, key, value)]
     state.emit(Projected(at, made[0], made[1], made[2], purpose=state.purpose()))
+    if query is not None:
+        tell_tiled(state, at, query, (("keys", key), ("values", value)))
 
 
 def _covers(normalised: Sequence[Ident], contracted: Sequence[Ident]) -> bool | None:

@@ -61,6 +61,10 @@ def apply(call: Invocation, tensor: Tensor, pattern: str, kind: str) -> Tensor:
     axes = _result(sides[1], atoms, sizes)
     if axes is None:
         return vague(tensor)
+    if kind == "repeat":
+        old = {atom.ident for axis in atoms.values() for atom in axis}
+        new = (atom.ident for axis in axes for atom in axis if atom.ident not in old)
+        call.state.copies.update(dict.fromkeys(new, call.at))
     if kind in {"rearrange", "repeat"}:
         # What repeat adds is expanded: it takes no memory unless it is merged with another.
         layout = source.layout

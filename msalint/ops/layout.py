@@ -100,6 +100,9 @@ def _reshaped(call: Invocation, target: Target | None, copies: bool) -> Value | 
         return vague(tensor)
     state = call.state
     lead, sizes = target
+    if tensor.traits.number is not None and any(size is not None and not size.is_one for size in sizes):
+        # What was taken for one number is a list of them: `torch.tensor(config.means).view(1, 4, 1, 1)`.
+        return _unknown_front(tensor.with_traits(number=None, cells=None), lead, sizes)
     tensor = _settle_rank(state, tensor, lead, sizes)
     _share_front(state, tensor, sizes)
     if tensor.lead is not None and tensor.lead is not lead:
@@ -227,7 +230,7 @@ def _finished(
 def is_dense(tensor: Tensor) -> bool:
     """Whether a tensor is known to be contiguous."""
     order = tuple(atom.ident for axis in tensor.axes for atom in axis)
-    return tensor.layout is not None and tensor.lead is None and tensor.layout.order == order and not tensor.layout.gaps
+    return tensor.lead is None and tensor.layout is not None and tensor.layout == Layout(order)
 
 
 def _floored(call: Invocation, tensor: Tensor, sizes: list[Size | None]) -> IndivisibleHeads | None:
@@ -587,6 +590,7 @@ def _expanded(call: Invocation, tensor: Tensor, sizes: list[Size | None]) -> Ten
                 )
         else:
             axes.append(_expanded_axis(size))
+            call.state.copies.update({atom.ident: call.at for atom in axes[-1]})
     return with_axes(tensor, axes, tensor.layout)
 
 
@@ -608,7 +612,12 @@ def repeat(call: Invocation) -> Value | None:
         old: Axis = tensor.axes[i - extra] if i >= extra else ()
         if times is None:
             return vague(tensor)
-        axes.append(old if times.is_one else (fresh(times, "new", relation="tile"), *old))
+        if times.is_one:
+            axes.append(old)
+            continue
+        copies = fresh(times, "new", relation="tile")
+        call.state.copies[copies.ident] = call.at
+        axes.append((copies, *old))
     return dense_like(tensor, axes, parameter=False)
 
 
@@ -905,7 +914,10 @@ def _cat_many(call: Invocation, listed: Many, dim: int | None) -> Value | None:
     if tensor is None or found is None or listed.length is None:
         return vague(tensor) if tensor else None
     tensor, place = found
-    axis = (fresh(listed.length, "new", relation="cat"), *tensor.axes[place])
+    rounds = fresh(listed.length, "new", relation="cat")
+    if listed.same:
+        call.state.copies[rounds.ident] = call.at
+    axis = (rounds, *tensor.axes[place])
     return dense_like(tensor, (*tensor.axes[:place], axis, *tensor.axes[place + 1 :]), tensor.lead)
 
 
