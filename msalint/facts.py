@@ -346,6 +346,10 @@ class MaskAdded(Fact):
     softmaxed_at: Site | None = None
     bounded: bool = False
     fill: float | None = None
+    boolean: bool = False
+    """The mask is boolean: it adds 1 where it is True."""
+    said: bool = False
+    """That it is boolean is only its annotation's word, or a docstring's."""
     purpose: tuple[str, ...] = ()
 
 
@@ -396,6 +400,40 @@ class MaskMisplaced(Fact):
 
 
 @dataclass(frozen=True)
+class MaskTiled(Fact):
+    """A mask of one sample after another copied as a whole, (0 1 0 1), for heads that come as (0 0 1 1).
+
+    `at`: the copying. `order`: "heads" (as many copies as heads, but outside of the samples) or "folded" (as many as
+    samples times heads, of a mask that has its samples already). `copies`, `samples`: how many, as text. `api`: what
+    takes the mask, "scores" for one put on by hand; `used_at`: where.
+    """
+
+    order: str
+    copies: str
+    samples: str
+    api: str
+    used_at: Site | None = None
+
+
+@dataclass(frozen=True)
+class TruthsCalculatedWith(Fact):
+    """Arithmetic that torch refuses to do with a boolean mask, or that does not negate a mask of integers.
+
+    `how`: "subtracted" (`1 - mask`), "negated" (`-mask`) or "bits" (`~mask` of uint8 or integers). `dtype`: the mask's
+    kind. `from_one`: the complement was meant, `1 - mask`. `said`: that it is boolean is only its annotation's word, or
+    a docstring's.
+    """
+
+    how: str
+    mask_site: Site
+    mask_name: str = ""
+    dtype: str = "bool"
+    from_one: bool = False
+    said: bool = False
+    made_at: Site | None = None
+
+
+@dataclass(frozen=True)
 class ZeroTimesInfinity(Fact):
     """A tensor that holds zeros multiplied by infinity: NaN at every zero.
 
@@ -412,7 +450,7 @@ class Discarded(Fact):
 
     `operation`: what was called. `target`: what it was called on, as text, where that can be assigned to, else "".
     `used_after`: that is read later on, without the operation. `harmless`: the weights were masked before their
-    softmax. `masks`: the operation puts a mask on.
+    softmax. `masks`: the operation puts a mask on. `positions`: it adds position encodings.
     """
 
     operation: str
@@ -421,6 +459,7 @@ class Discarded(Fact):
     used_after: bool = False
     harmless: bool = False
     masks: bool = False
+    positions: bool = False
 
 
 # --- building the module -----------------------------------------------------------------------------------------
@@ -451,6 +490,18 @@ class PlainList(Fact):
     container: str
     layers: str
     registered: bool = False
+
+
+@dataclass(frozen=True)
+class ParameterMoved(Fact):
+    """A module keeps what `.to(...)` or its kin made of a new nn.Parameter: a copy wherever something moved.
+
+    `at`: the move; `attribute`: what it is kept under; `parameter`: the nn.Parameter call, `data`: its first argument.
+    """
+
+    attribute: str
+    parameter: Site
+    data: Site | None = None
 
 
 # --- torch's attention APIs --------------------------------------------------------------------------------------
@@ -641,10 +692,12 @@ __all__ = [
     "MaskFilled",
     "MaskMisplaced",
     "MaskMultiplied",
+    "MaskTiled",
     "MaskedAfterSoftmax",
     "MhaCalled",
     "MixedUp",
     "Multiplied",
+    "ParameterMoved",
     "PlainList",
     "PowerPrecedence",
     "Projected",
@@ -657,6 +710,7 @@ __all__ = [
     "SdpaCalled",
     "SizesDisagree",
     "Softmaxed",
+    "TruthsCalculatedWith",
     "TupleUsed",
     "Viewed",
     "Weighted",

@@ -19,7 +19,7 @@ from msalint.shapes.axes import Atom, Axis, Ident, Layout, ShapeVar, axis_size
 from msalint.shapes.relations import Division, Relations
 from msalint.shapes.size import Quotient, Size, Symbol
 from msalint.registered import Registry
-from msalint.shapes.vocabulary import mask_polarity, says, stated_polarity
+from msalint.shapes.vocabulary import mask_polarity, says, says_boolean, stated_polarity
 from msalint.values import (
     NONE,
     Cells,
@@ -118,6 +118,10 @@ class State:
     scaled_late: set[int] = field(default_factory=set)
     """Softmax sites (by id) whose weights or context get the scale that their scores lack."""
     half_in_sight: bool = False
+    said_bool: set[str] = field(default_factory=set)
+    """Keys of parameters that an annotation calls boolean tensors."""
+    dtype_asked: set[str] = field(default_factory=set)
+    """Names of tensors whose dtype the code tests, so that what is said of it need not hold."""
     defaults: dict[Symbol, Size] = field(default_factory=dict)
     """What a config's optional entry is worth where it is left out: head_dim is hidden_size // heads."""
     aliases: dict[str, str] = field(default_factory=dict)
@@ -218,7 +222,9 @@ class State:
         if region is not None:
             traits = replace(traits, cells=Cells(1.0, 0.0, region))
         # What a helper is given may be a transposed view; a module's inputs are taken to be contiguous.
-        return Tensor(var, (), Layout((var,)) if self.in_module else None, None, traits)
+        boolean = value.key in self.said_bool or any(says_boolean(text, value.name) for text in self.context)
+        dtype = "bool" if boolean else None
+        return Tensor(var, (), Layout((var,)) if self.in_module else None, dtype, replace(traits, said_bool=boolean))
 
     def _named_region(self, value: Opaque) -> Region | None:
         """What a mask known by name only marks: by a docstring, by its name, or not known which way round."""

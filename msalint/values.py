@@ -554,6 +554,15 @@ class Dropped:
 
 
 @dataclass(frozen=True)
+class Wrapped:
+    """An nn.Parameter that no module has taken in yet: where it was made, of what, and what moved it since."""
+
+    at: Site
+    data: Site | None
+    moved: Site | None = None
+
+
+@dataclass(frozen=True)
 class Traits:
     """What a tensor carries beside its axes. Operations add, keep or drop them; None or empty is "not known to"."""
 
@@ -578,6 +587,7 @@ class Traits:
     """Memory order is an implementation detail of the operation (einsum, scaled_dot_product_attention)."""
     cached: bool = False
     parameter: bool = False
+    wrapped: Wrapped | None = None
     buffer: bool = False
     attended: bool = False
     """Went through attention already."""
@@ -600,6 +610,8 @@ class Traits:
     """Masks that were put on weights after softmax and not made up for by a division."""
     weighted: bool = False
     """Weights times values, element by element, not summed yet."""
+    said_bool: bool = False
+    """Boolean by its annotation or docstring only."""
     finite_check: bool = False
     """Made by isnan, isinf or isfinite."""
     exponent: Tensor | None = None

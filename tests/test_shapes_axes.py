@@ -59,6 +59,14 @@ def test_a_cut_axis_parts_what_lay_before_it_only() -> None:
     assert not stepped.follows(part, H.ident)
 
 
+def test_a_cut_that_may_be_the_whole_leaves_a_doubt_and_no_gap() -> None:
+    part = Ident("place")
+    layout = Layout.dense([(B,), (L,), (H,)]).cut(L.ident, part, whole=True)
+    assert layout.follows(B.ident, part) and layout.doubts == {B.ident} and layout != Layout(layout.order)
+    assert layout.closed() == Layout((B.ident, part, H.ident))
+    assert layout.without(part).gaps == {B.ident} and not layout.without(part).doubts
+
+
 def test_leading_axes_unfold_in_place() -> None:
     lead = ShapeVar("x")
     layout = Layout.dense([(D,)], lead).expand_lead(lead, [B.ident, L.ident])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from msalint.facts import TupleUsed
+from msalint.facts import ParameterMoved, TupleUsed
 from msalint.flow.frame import Frame
 from msalint.flow.program import Program, decorator_names
 from msalint.ops import scalars
@@ -38,6 +38,7 @@ from msalint.values import (
     Real,
     Tensor,
     Value,
+    Wrapped,
     dtype_kind,
 )
 
@@ -107,6 +108,7 @@ class Attributes:
 
     def _of_opaque(self, value: Opaque, name: str) -> Value:
         if name == "dtype" and value.hint in {"", "tensor"}:
+            self.state.dtype_asked.add(value.name)
             return DType(None, value.key)
         return value.member(name)
 
@@ -125,7 +127,9 @@ class Attributes:
         if name == "ndim":
             return Rank(tensor) if tensor.rank is None else Int(Size.of(tensor.rank))
         if name == "dtype":
-            return DType(_dtype_name(tensor.dtype), tensor.traits.name)
+            self.state.dtype_asked.add(tensor.traits.name)
+            known = None if tensor.traits.said_bool else _dtype_name(tensor.dtype)
+            return DType(known, tensor.traits.name)
         if name in {"data", "real"}:
             return tensor
         return Method(tensor, name) if name in METHODS else UNKNOWN
@@ -210,9 +214,17 @@ class Attributes:
         value = self.kept_as(value, name, at)
         if isinstance(value, Opaque) and not value.key:
             value = replace(value, key=f"{receiver.key}.{name}", name=name, source="attribute")
+        if isinstance(value, Tensor) and value.traits.wrapped is not None:
+            self._take_in(receiver, name, value.traits.wrapped, at)
+            value = value.with_traits(wrapped=None)
         self.state.attributes[(receiver.key, name)] = value
         if self.program.is_module(receiver.cls):
             self.state.registry.note(receiver.key, name, value, self._written(value) or at)
+
+    def _take_in(self, receiver: Instance, name: str, wrapped: Wrapped, at: n.Node) -> None:
+        """A module takes in a parameter, or what a move made of it."""
+        if wrapped.moved is not None and self.program.is_module(receiver.cls):
+            self.state.emit(ParameterMoved(wrapped.moved, name, wrapped.at, wrapped.data))
 
     def _written(self, value: Value) -> n.Node | None:
         """Where a list is written, if that is in the function being run."""

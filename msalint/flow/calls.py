@@ -16,6 +16,7 @@ from msalint.flow.program import Program, decorator_names
 from msalint.ops import layers
 from msalint.ops.contraction import multiply
 from msalint.ops.table import METHODS, PATHS, Invocation
+from msalint.ops.wrapped import moved_copy
 from msalint.diagnostic import Site
 from msalint.state import State
 from msalint.syntax import nodes as n
@@ -185,7 +186,7 @@ class Calls(Attributes, Iteration):
         self._take_outputs(call)
         call.args.insert(0, tensor)
         call.sites.insert(0, func.value)
-        result = operation(call) or UNKNOWN
+        result = moved_copy(call, tensor, operation(call) or UNKNOWN)
         if func.name.endswith("_") and isinstance(func.value, (n.Name, n.Attr)) and isinstance(result, Tensor):
             self.bind(func.value, result, node)
         return result

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from msalint.shapes.vocabulary import says
 from msalint.syntax import nodes as n
 from msalint.values import Layer, Library, Tensor, Value
 
@@ -12,6 +13,8 @@ OPERATIONS = frozenset(
     "flatten masked_scatter".split()
 )
 """Operations that return a new tensor and leave the one they are called on as it is."""
+
+_POSITIONS = ("pos", "pe", "wpe", "position", "positions", "positional", "posemb", "posenc")
 
 _LAYERS = {"Softmax": "softmax", "LogSoftmax": "log_softmax"}
 
@@ -27,7 +30,8 @@ def named_operation(expression: n.Expr) -> bool:
 def lost_operation(expression: n.Expr, callee: Value) -> tuple[str, n.Expr] | None:
     """The operation by name and the expression that it leaves unchanged."""
     if isinstance(expression, n.Binary):
-        return expression.op, expression.left
+        turned = expression.op == "+" and not assignable(expression.left) and assignable(expression.right)
+        return expression.op, expression.right if turned else expression.left
     if not isinstance(expression, n.Call):
         return None
     first = expression.args[0].value if expression.args and not expression.args[0].star else None
@@ -44,6 +48,23 @@ def lost_operation(expression: n.Expr, callee: Value) -> tuple[str, n.Expr] | No
 def assignable(node: n.Expr) -> str:
     """The text of an expression that can stand left of `=`."""
     return node.text if isinstance(node, (n.Name, n.Attr)) else ""
+
+
+def table_in(expression: n.Expr, target: str) -> n.Expr | None:
+    """What may be a table in a sum with `target`, without the index that cuts it: `self.pe` in `x + self.pe[:, :n]`."""
+    if not isinstance(expression, n.Binary) or expression.op != "+":
+        return None
+    other = expression.right if assignable(expression.left) == target else expression.left
+    while isinstance(other, n.Index):
+        other = other.value
+    return other
+
+
+def tells_positions(table: n.Expr, kept: bool, around: Iterable[str]) -> bool:
+    """Whether a summand is positions: called so, or a table that a module named for positions keeps."""
+    if any(says(word, *_POSITIONS) for word in table.words().split()):
+        return True
+    return kept and any(says(name, *_POSITIONS) for name in around if " " not in name)
 
 
 def masked_before(tensor: Tensor) -> bool:

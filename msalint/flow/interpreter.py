@@ -20,7 +20,7 @@ from msalint.flow.calls import Calls
 from msalint.flow.frame import Frame, GivenUp, Left
 from msalint.flow.program import Program
 from msalint.flow.targets import Targets
-from msalint.ops import indexing, scalars
+from msalint.ops import indexing, scalars, truths
 from msalint.ops.elementwise import binary, compare, inverted, logic, negated_tensor
 from msalint.ops.indexing import Range
 from msalint.ops.table import METHODS
@@ -228,6 +228,8 @@ class Interpreter(Calls, Targets):
             if isinstance(operand, AttentionTuple) and sign in {"+", "-", "*", "/", "@"}:
                 self.state.emit(TupleUsed(side, operand.at, sign))
         left, right = self._untupled(left), self._untupled(right)
+        if sign == "-":
+            truths.subtracted(self.state, left, right, at, (a, b), self.mixes_numpy())
         if sign == "@":
             return self.matmul(left, right, at, a, b)
         if sign in {"&", "|", "^"}:
@@ -247,6 +249,10 @@ class Interpreter(Calls, Targets):
         if isinstance(value, Real) and value.division is not None:
             return replace(value, divided_at=at)
         return value if value is not None else UNKNOWN
+
+    def mixes_numpy(self) -> bool:
+        """Whether what looks like a tensor here may be an array of numpy, which has other rules for truths."""
+        return not self.state.in_module and "numpy" in self.frame.module.imports.values()
 
     def _untupled(self, value: Value) -> Value:
         return value.output if isinstance(value, AttentionTuple) else value
@@ -301,9 +307,11 @@ class Interpreter(Calls, Targets):
         value = self.eval(node.operand)
         if node.op == "-":
             tensor = value if isinstance(value, Tensor) else None
+            truths.negated(self.state, value, node, node.operand, self.mixes_numpy())
             return negated_tensor(tensor) if tensor is not None else scalars.negated(value) or self._minus(value)
         if node.op == "~":
             tensor = self.state.as_tensor(value)
+            truths.inverted_bits(self.state, value, node, node.operand)
             return inverted(tensor) if tensor is not None else UNKNOWN
         return value
 
@@ -511,6 +519,8 @@ class Interpreter(Calls, Targets):
         value = self.eval(found[1])
         known = isinstance(value, Tensor) or isinstance(callee, (Library, Layer))
         if isinstance(value, Opaque):
+            # What a sum with a table is is a tensor, as its result will tell.
+            known = known or isinstance(expression, n.Binary)
             known = known or value.hint == "tensor" or self._taken_for_tensor(value)
         tensor = self.state.as_tensor(value) if known else None
         return (*found, tensor) if tensor is not None else None
@@ -532,8 +542,17 @@ class Interpreter(Calls, Targets):
                 used_after=bool(target) and isinstance(body, n.Node) and discarded.read_after(body, node, target),
                 harmless=discarded.masked_before(before),
                 masks=len(after.traits.masks) > len(before.traits.masks),
+                positions=self._adds_positions(node.value, target),
             )
         )
+
+    def _adds_positions(self, expression: n.Expr, target: str) -> bool:
+        table = discarded.table_in(expression, target)
+        if table is None:
+            return False
+        value = self.eval(table) if _is_path(table) else UNKNOWN
+        kept = isinstance(value, Tensor) and (value.traits.buffer or value.traits.parameter)
+        return discarded.tells_positions(table, kept, self.state.context)
 
     def _return(self, node: n.Return) -> Left | None:
         self.frame.returned = self.eval(node.value) if node.value is not None else NONE

@@ -13,6 +13,7 @@ from msalint.ops.layout import unbound
 from msalint.shapes.axes import Axis
 from msalint.shapes.notation import ELLIPSIS, Term, parse_jaxtyping, parse_shape_claims, parse_shape_comment
 from msalint.shapes.size import Size
+from msalint.shapes.vocabulary import annotates_boolean
 from msalint.state import State, is_axis_symbol
 from msalint.syntax import nodes as n
 from msalint.values import (
@@ -228,6 +229,8 @@ class Targets:
             return value
         hint = annotation_hint(annotation)
         value = replace(value, hint=hint or value.hint)
+        if annotates_boolean(annotation.text):
+            self.state.said_bool.add(value.key)
         if isinstance(annotation, n.Index) and len(annotation.items) == 2:
             spec = annotation.items[1]
             if isinstance(spec, n.Const) and isinstance(spec.value, str):

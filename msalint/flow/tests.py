@@ -84,6 +84,10 @@ def comparison(state: State, sign: str, left: Value, right: Value, node: n.Node)
             return TRUE if _SIGNS[sign](p, q) else FALSE
     if isinstance(left, (DType, Library)) and left == right and sign in {"==", "!="}:
         return TRUE if sign == "==" else FALSE
+    if isinstance(left, DType) and isinstance(right, DType) and sign in {"==", "!="}:
+        x_kind, y_kind = left.kind, right.kind
+        if x_kind is not None and y_kind is not None and not x_kind == y_kind == "int":
+            return TRUE if (x_kind == y_kind) == (sign == "==") else FALSE
     texts = [_text(value) for value in (left, right)]
     if all(texts):
         positive = sign.replace("!=", "==")

@@ -115,10 +115,11 @@ def _cut_of(part: Ident, whole: Ident) -> bool:
 def role_of_axis(axis: Axis, beside: Sequence[Axis]) -> tuple[str | None, bool]:
     """The role of an axis that is attended over, and whether that is known by more than a name.
 
-    Samples packed into one sequence are a sequence: what keeps them apart is a mask.
+    Samples packed with their tokens into one axis are neither: what keeps them apart may be a mask.
     """
-    if len(axis) > 1 and not all(role_of_axis((atom,), beside)[0] == BATCH for atom in axis):
-        axis = tuple(atom for atom in axis if role_of_axis((atom,), beside)[0] != BATCH)
+    roles = {role_of_axis((atom,), beside)[0] for atom in axis} if len(axis) > 1 else set()
+    if BATCH in roles and len(roles) > 1:
+        return None, False
     for atom in axis:
         origin = origin_of(atom.ident)
         if is_head(Atom(atom.size, origin), (axis, *beside)) and atom.ident.relation != "tile":

@@ -12,7 +12,7 @@ from msalint.shapes.axes import Axis, Ident, Layout, ShapeVar, fresh
 from msalint.shapes.size import Size
 from msalint.shapes.vocabulary import says
 from msalint.state import dense
-from msalint.values import Cells, Const, Int, Items, Many, Opaque, Real, Region, Tensor, Traits, Value
+from msalint.values import Cells, Const, Int, Items, Many, Opaque, Real, Region, Tensor, Traits, Value, Wrapped
 
 _FILLS = {"zeros": 0.0, "ones": 1.0, "new_zeros": 0.0, "new_ones": 1.0, "zeros_like": 0.0, "ones_like": 1.0}
 
@@ -173,7 +173,9 @@ def parameter(call: Invocation) -> Value | None:
     if value is None:
         return None
     # What its first values were scaled with says nothing of those it learns.
-    traits = replace(value.traits, parameter=True, cells=None, number=None, scale=())
+    frozen = call.name == "Buffer" or call.flag(1, "requires_grad", True) is not True
+    wrapped = None if frozen else Wrapped(call.at, call.site(0, "data"))
+    traits = replace(value.traits, parameter=True, cells=None, number=None, scale=(), wrapped=wrapped)
     return replace(value, traits=traits)
 
 

@@ -167,12 +167,17 @@ def _with_number(
     traits = replace(traits, cells=cells, number=number)
     if isinstance(other, Opaque) and other.hint not in {"int", "float", "bool"} and is_made_to_broadcast(tensor):
         tensor = vague(tensor)
-    dtype = tensor.dtype
-    if dtype in {"bool", "int"} and (sign == "/" or isinstance(other, Real)):
-        dtype = None
-    if dtype == "bool" and sign != "/":
-        dtype = "int" if isinstance(other, Int) else dtype
+    dtype = _with_number_dtype(sign, tensor.dtype, other)
     return replace(tensor, layout=elementwise_layout(tensor), traits=traits, dtype=dtype)
+
+
+def _with_number_dtype(sign: str, dtype: str | None, other: Value) -> str | None:
+    """What arithmetic with a number makes of a dtype: truths and integers may become anything but by an integer."""
+    if dtype not in {"bool", "int", "uint8"}:
+        return dtype
+    if sign == "/" or not isinstance(other, Int):
+        return None
+    return "int" if dtype == "bool" else dtype
 
 
 def _counting_on(state: State, sign: str, traits: Traits, other: Value, flipped: bool) -> Traits:
@@ -264,8 +269,20 @@ def _of_tensors(
         lead, layout = None, joint_layout(axes, [left, right])
     traits = _joint_traits(state, sign, main, other, at, other_site, left, right)
     moved = main.traits.moved if layout is not None else None
-    dtype = main.dtype if main.dtype == other.dtype or other.dtype in {"bool", "int", None} else other.dtype
+    dtype = _joint_dtype(sign, main.dtype, other.dtype)
     return Tensor(lead, axes, layout, dtype, replace(traits, moved=moved))
+
+
+def _joint_dtype(sign: str, main: str | None, other: str | None) -> str | None:
+    """What torch promotes two dtypes to, as far as both are known; a main operand of unknown make is taken to be wider."""
+    if main == other:
+        return None if sign == "/" and main in _WHOLE else main
+    if main in _WHOLE and (other is None or other in _WHOLE or sign == "/"):
+        return None
+    return main if other in {"bool", "int", None} else other
+
+
+_WHOLE = frozenset({"bool", "int", "uint8"})
 
 
 def _widened(shape: Tensor, beside: Tensor) -> tuple[Axis, ...]:
@@ -355,9 +372,11 @@ def _sum_traits(main: Tensor, other: Tensor, at: Site, sign: str) -> Traits:
     cells = b.cells if sign == "+" or b.cells is None else b.cells.map(operator.neg)
     hidden = cells.where(lambda x: x <= FAR_BELOW) if cells is not None else None
     if a.product is not None or (a.softmax is None and (a.masks or hidden is not None)):
-        if hidden is not None or (says(b.name, "mask") and sign == "+"):
+        truths = other.dtype == "bool"
+        if hidden is not None or ((says(b.name, "mask") or truths) and sign == "+"):
             fill = _lowest(cells) if cells is not None and hidden is not None else None
-            return replace(a, masks=(*a.masks, MaskUse(at, "added", hidden, fill, other)))
+            use = MaskUse(at, "added", hidden, fill, other)
+            return replace(a, masks=(*a.masks, use), biased=a.biased or (truths and not says(b.name, "mask")))
         if b.product is not None:
             a = replace(a, masks=tuple(use for use in a.masks if use in b.masks))
         if b.product is not None and len(b.scale) != len(a.scale):
@@ -531,7 +550,8 @@ def logic(state: State, sign: str, left: Value, right: Value, at: Site) -> Value
     shape = _of_tensors(state, sign, a, b, at, at, at)
     first, second = a.traits.cells, b.traits.cells
     cells = _combined(first, second, union=sign == "|") if sign != "^" else None
-    return replace(shape, dtype="bool", traits=Traits(cells=cells))
+    both = a.dtype == b.dtype == "bool"
+    return replace(shape, dtype="bool" if both else None, traits=Traits(cells=cells))
 
 
 @op("logical_and logical_or logical_xor bitwise_and bitwise_or __and__ __or__")
@@ -539,7 +559,8 @@ def logical(call: Invocation) -> Value | None:
     if len(call.args) < 2:
         return None
     sign = "&" if "and" in call.name else "^" if "xor" in call.name else "|"
-    return logic(call.state, sign, call.args[0], call.args[1], call.at)
+    result = logic(call.state, sign, call.args[0], call.args[1], call.at)
+    return replace(result, dtype="bool") if isinstance(result, Tensor) and "logical" in call.name else result
 
 
 @op("logical_not bitwise_not logical_not_ bitwise_not_")
@@ -551,7 +572,8 @@ def logical_not(call: Invocation) -> Value | None:
 def inverted(tensor: Tensor, logical: bool = False) -> Tensor:
     """`~mask`, or `logical_not`, which makes a boolean of anything."""
     cells = tensor.traits.cells
-    flipped = cells.map(lambda x: float(not x)) if cells is not None else None
+    whole = 255.0 if tensor.dtype == "uint8" else -1.0 if tensor.dtype == "int" else None
+    flipped = cells.map(lambda x: float(not x) if logical or whole is None else whole - x) if cells is not None else None
     dtype = "bool" if logical else tensor.dtype
     return replace(tensor, dtype=dtype, traits=replace(tensor.traits, cells=flipped), layout=elementwise_layout(tensor))
 
@@ -594,7 +616,8 @@ def _mapped(call: Invocation, function: Callable[[float], float] | None, **chang
     cells = tensor.traits.cells
     traits = replace(forget_content(tensor.traits), cells=cells.map(function) if cells and function else None)
     traits = replace(traits, **changes) if changes else traits  # type: ignore[arg-type]
-    return replace(tensor, layout=elementwise_layout(tensor), traits=traits)
+    dtype = None if tensor.dtype in _WHOLE else tensor.dtype
+    return replace(tensor, layout=elementwise_layout(tensor), traits=traits, dtype=dtype)
 
 
 @op("relu gelu silu elu selu leaky_relu softplus sigmoid mish hardswish relu6 sin cos tan reciprocal square "
@@ -729,7 +752,8 @@ def cast(tensor: Tensor, dtype: str | None) -> Tensor:
     cells = tensor.traits.cells
     if dtype == "bool" and cells is not None:
         cells = cells.map(lambda x: float(x != 0))
-    return replace(tensor, dtype=dtype, layout=_cast_layout(tensor, dtype), traits=replace(tensor.traits, cells=cells))
+    traits = replace(tensor.traits, cells=cells, said_bool=False)
+    return replace(tensor, dtype=dtype, layout=_cast_layout(tensor, dtype), traits=traits)
 
 
 def _cast_layout(tensor: Tensor, dtype: str | None) -> Layout | None:
@@ -772,7 +796,14 @@ def to(call: Invocation) -> Value | None:
     for value in [*call.args[1:], *call.kwargs.values()]:
         if isinstance(value, DType):
             return cast(tensor, value.kind)
+        if call.name == "type" or isinstance(value, Tensor) or (isinstance(value, Opaque) and _may_be_dtype(value)):
+            return replace(tensor, dtype=None, traits=replace(tensor.traits, said_bool=False))
     return tensor
+
+
+def _may_be_dtype(value: Opaque) -> bool:
+    """An argument of `to` that is not called a device or a flag."""
+    return value.hint != "bool" and not says(value.name, "device", "dev", "rank", "cuda", "gpu", "accelerator")
 
 
 @op("type_as", on="method")

@@ -49,6 +49,8 @@ def _added(state: State, scores: Tensor, use: MaskUse, normalised: Normalised, e
         softmaxed_at=normalised.at,
         bounded=scores.traits.bounded,
         fill=use.fill,
+        boolean=isinstance(use.value, Tensor) and use.value.dtype == "bool",
+        said=isinstance(use.value, Tensor) and use.value.traits.said_bool,
         purpose=state.purpose(),
     )
 

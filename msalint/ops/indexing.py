@@ -208,6 +208,7 @@ def write(
         hidden = mask.traits.cells.where(bool)
     if tensor.traits.cells is not None:
         return tensor.with_traits(cells=filled_cells(tensor.traits.cells, hidden, fill, at))
+    tell_tiled_for_scores(state, tensor, mask, at)
     how = "indices" if mask.traits.triangle is not None else "index"
     use = MaskUse(at, how, hidden, fill, mask, mask_site=mask_site, fill_site=fill_site, in_place=True)
     if tensor.traits.softmax is not None:

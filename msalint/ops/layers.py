@@ -13,6 +13,7 @@ from msalint.ops.attending import role_of_axis
 from msalint.ops.attention import hidden_by, is_additive, layer_rate, wrong_way
 from msalint.ops.axes import copied_layout, elementwise_layout, forget_content, new_axis, vague
 from msalint.ops.contraction import project
+from msalint.ops.mask_order import tell_tiled_for_layer
 from msalint.ops.mode import is_gated_number, is_zero, literally_true, only_in_training, said_to_drop
 from msalint.ops.softmax import normalise
 from msalint.ops.table import Invocation, op, text_of
@@ -433,6 +434,8 @@ def attention_layer(call: Invocation, layer: Layer) -> Value | None:
         made_at = tensor.traits.cells.at if tensor is not None and tensor.traits.cells is not None else None
         label = tensor.traits.name if tensor is not None else ""
         additive = is_additive(state, value)
+        if layer.kind == "MultiheadAttention" and name == "attn_mask":
+            tell_tiled_for_layer(state, state.as_size(layer.get("num_heads")), query, value, call.at)
         masks.append(MaskArgument(name, site, hidden, wrong_way(hidden), label, made_at, additive=additive))
     first = batch_first_of(state, layer)
     inputs = [call.tensor(i, names[i]) for i in range(_BESIDE_QUERY.get(layer.kind, 1))]

@@ -8,6 +8,7 @@ from msalint.diagnostic import Site
 from msalint.facts import MaskMisplaced, shape_of
 from msalint.ops.attending import origin_of
 from msalint.ops.layout import is_head
+from msalint.ops.mask_order import tell_tiled_for_scores
 from msalint.shapes.axes import Atom, Axis, axis_name, shape_text
 from msalint.shapes.vocabulary import BATCH, role_of_name
 from msalint.state import State
@@ -21,6 +22,7 @@ def tell_places(state: State, scores: Tensor) -> None:
     if product is None or scores.lead is not None or len(scores.axes) < 3:
         return
     for use in scores.traits.masks:
+        tell_tiled_for_scores(state, scores, use.value, use.at)
         site = use.mask_site or use.at
         if not tell_batch_elsewhere(state, scores.axes, use.value, use.at, site, "scores"):
             others = [other for other in scores.traits.masks if other is not use]

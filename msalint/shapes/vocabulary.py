@@ -94,6 +94,30 @@ def stated_polarity(docstring: str, name: str) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
+_BOOLEAN = r"\bBoolTensor\b|\bbool(?:ean)?s? (?:tensor|mask)|\([^()]*,[^()]*\)`*,? (?:of )?bool(?:ean)?\b"
+_OTHER_KIND = r"\b(?:or|int\w*|long\w*|float\w*|byte\w*|uint8|additive)\b"
+
+
+def says_boolean(docstring: str, name: str) -> bool:
+    """Whether a docstring calls this parameter a boolean tensor, and nothing else: `mask: (N, S) bool, True = keep`."""
+    if not name or " " not in docstring or name not in docstring:
+        return False
+    entry = re.search(rf"\b{re.escape(name)}\b`*\s*(?:\([^)]*\)\s*)?[:=]", docstring)
+    if entry is None:
+        return False
+    stated = docstring[entry.start() : entry.end() + 48].split("\n\n")[0]
+    found = re.search(_BOOLEAN, stated, re.IGNORECASE)
+    rest = re.split(r"[,.;]|->", stated[found.end() :])[0] if found is not None else ""
+    return found is not None and re.search(_OTHER_KIND, rest, re.IGNORECASE) is None
+
+
+def annotates_boolean(annotation: str) -> bool:
+    """Whether an annotation says boolean tensor and nothing else: `torch.BoolTensor`, `Bool[Tensor, "b s"]`."""
+    return re.search(r"\bBool(?:Tensor\b|\[)", annotation) is not None and not re.search(
+        r"\b(?:Float|Int|Long|Byte|Shaped|Num)", annotation
+    )
+
+
 def _polarities(text: str) -> set[str]:
     """What each statement of a truth value says: `1 for tokens that are not masked, 0 for ...` is {"keep"}."""
     marks = list(re.finditer(_TRUTH, text, re.IGNORECASE))
