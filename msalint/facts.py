@@ -504,6 +504,17 @@ class ParameterMoved(Fact):
     data: Site | None = None
 
 
+@dataclass(frozen=True)
+class ParameterLeftRaw(Fact):
+    """A module keeps an nn.Parameter of memory that nothing in sight writes to, by name or by any means.
+
+    `at`: the nn.Parameter call; `attribute`: what it is kept under; `data`: `torch.empty(...)` or its kin.
+    """
+
+    attribute: str
+    data: Site
+
+
 # --- torch's attention APIs --------------------------------------------------------------------------------------
 
 
@@ -575,6 +586,10 @@ class SdpaCalled(Fact):
     query_site: Site | None = None
     key_site: Site | None = None
     value_site: Site | None = None
+    joined_at: Site | None = None
+    """Where older keys were put in front of the keys of the queries' own tokens."""
+    guards: tuple[str, ...] = ()
+    """The tests, as text, that the call stands under and the joining of keys does not."""
     purpose: tuple[str, ...] = ()
 
 
@@ -697,6 +712,7 @@ __all__ = [
     "MhaCalled",
     "MixedUp",
     "Multiplied",
+    "ParameterLeftRaw",
     "ParameterMoved",
     "PlainList",
     "PowerPrecedence",

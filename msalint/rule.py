@@ -18,6 +18,7 @@ __all__ = [
     "Rule",
     "Safety",
     "Site",
+    "Span",
     "append_argument",
     "insert_after",
     "on",

@@ -117,6 +117,10 @@ class State:
     """Serial numbers of softmax sites whose NaN rows are repaired afterwards."""
     scaled_late: set[int] = field(default_factory=set)
     """Softmax sites (by id) whose weights or context get the scale that their scores lack."""
+    guards: list[str] = field(default_factory=list)
+    """The tests, as text, that the statement being run stands under, or behind the early returns of."""
+    joined: dict[Ident, tuple[Site, tuple[str, ...]]] = field(default_factory=dict)
+    """Axes that are several joined to one: where, and under which tests."""
     half_in_sight: bool = False
     said_bool: set[str] = field(default_factory=set)
     """Keys of parameters that an annotation calls boolean tensors."""
@@ -183,9 +187,7 @@ class State:
             return value
         if isinstance(value, Int):
             size = self.relations.resolve(value.size)
-            if size.constant is not None:
-                return Real(float(size.constant))
-            return size_as_real(size)
+            return size_as_real(size) if size.constant is None else Real(_as_float(size.constant))
         if isinstance(value, Const) and isinstance(value.value, bool):
             return Real(float(value.value))
         if isinstance(value, Opaque) and value.hint not in {"tensor", "str"}:
@@ -481,7 +483,15 @@ def size_as_real(size: Size) -> Real:
     powers: dict[Size, object] = {}
     for symbol in symbols:
         powers[Size.of(symbol)] = powers.get(Size.of(symbol), 0) + _ONE  # type: ignore[operator]
-    return Real(float(coefficient), tuple(powers.items()))  # type: ignore[arg-type]
+    return Real(_as_float(coefficient), tuple(powers.items()))  # type: ignore[arg-type]
+
+
+def _as_float(number: int) -> float | None:
+    """An integer as a float, None for one too large to be."""
+    try:
+        return float(number)
+    except OverflowError:
+        return None
 
 
 def dense(axes: Sequence[Axis], lead: ShapeVar | None = None, dtype: str | None = None, **traits: object) -> Tensor:

@@ -555,11 +555,15 @@ class Dropped:
 
 @dataclass(frozen=True)
 class Wrapped:
-    """An nn.Parameter that no module has taken in yet: where it was made, of what, and what moved it since."""
+    """An nn.Parameter that no module has taken in yet: where it was made, of what, and what moved it since.
+
+    `raw`: it was made of memory that nobody wrote to, in one expression.
+    """
 
     at: Site
     data: Site | None
     moved: Site | None = None
+    raw: bool = False
 
 
 @dataclass(frozen=True)

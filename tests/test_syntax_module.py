@@ -1,8 +1,8 @@
-"""A module knows its names at once, and parses a definition when it is asked for, not before."""
+"""A module knows its names at once, and reads a definition when it is asked for, not before."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import pytest
 
@@ -11,9 +11,10 @@ from msalint.source import SourceError
 from msalint.syntax import nodes as n
 from msalint.syntax import outline as outline_file
 from msalint.syntax.depth import MAX_DEPTH, TooDeep
+from msalint.syntax.lower import lower
 from msalint.syntax.module import Module
 from msalint.syntax.outline import Outline, outline
-from msalint.syntax.piece import Piece, parse_piece
+from msalint.syntax.piece import HostPiece
 
 FILE = """\
 '''Doc.'''
@@ -69,7 +70,7 @@ def test_imports_are_known_conditional_ones_included(module: Module) -> None:
     assert [f"{star}.x" for star in Module.from_text(text).stars] == [".m.x", ".x", "..n.x", "..x"]
 
 
-def test_names_and_wanted_definitions_are_known_without_parsing(module: Module) -> None:
+def test_names_and_wanted_definitions_are_known_without_reading(module: Module) -> None:
     assert {
         "HAS_FLASH",
         "pick",
@@ -87,14 +88,14 @@ def test_names_and_wanted_definitions_are_known_without_parsing(module: Module) 
     assert module.read == ()
 
 
-def test_only_the_definitions_asked_for_are_parsed(module: Module, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_definitions_asked_for_are_read(module: Module, monkeypatch: pytest.MonkeyPatch) -> None:
     lines: list[tuple[int, int]] = []
 
-    def counted(filename: str, text: str, starts: Sequence[int], first: int, last: int) -> Piece:
-        lines.append((first, last))
-        return parse_piece(filename, text, starts, first, last)
+    def counted(piece: HostPiece) -> tuple[n.Stmt, ...]:
+        lines.append((piece.first, piece.last))
+        return lower(piece)
 
-    monkeypatch.setattr("msalint.syntax.module.parse_piece", counted)
+    monkeypatch.setattr("msalint.syntax.module.lower", counted)
     attention = module.definition("Attention")
     assert isinstance(attention, n.ClassDef) and attention.name == "Attention"
     assert module.definition("Attention") is attention

@@ -9,7 +9,7 @@ from msalint.source import LineTable, SourceError
 from msalint.syntax import nodes as n
 from msalint.syntax.module import Module
 from msalint.syntax.outline import line_starts
-from msalint.syntax.piece import parse_piece
+from msalint.syntax.piece_libcst import parse_piece
 
 
 def calls(text: str) -> list[n.Call]:

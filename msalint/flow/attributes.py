@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from msalint.facts import ParameterMoved, TupleUsed
+from msalint.facts import ParameterLeftRaw, ParameterMoved, TupleUsed
 from msalint.flow.frame import Frame
+from msalint.flow.initialising import may_be_initialised
 from msalint.flow.program import Program, decorator_names
 from msalint.ops import scalars
 from msalint.ops.attention import layer_rate
@@ -223,8 +224,12 @@ class Attributes:
 
     def _take_in(self, receiver: Instance, name: str, wrapped: Wrapped, at: n.Node) -> None:
         """A module takes in a parameter, or what a move made of it."""
-        if wrapped.moved is not None and self.program.is_module(receiver.cls):
+        if not self.program.is_module(receiver.cls):
+            return
+        if wrapped.moved is not None:
             self.state.emit(ParameterMoved(wrapped.moved, name, wrapped.at, wrapped.data))
+        if wrapped.raw and wrapped.data is not None and not may_be_initialised(self.program, receiver.cls, name):
+            self.state.emit(ParameterLeftRaw(wrapped.at, name, wrapped.data))
 
     def _written(self, value: Value) -> n.Node | None:
         """Where a list is written, if that is in the function being run."""

@@ -381,7 +381,7 @@ class Calls(Attributes, Iteration):
         self._bind_parameters(frame, target, given, receiver)
         self.reached.add(id(target))
         self.frames.append(frame)
-        context, module_name = self.state.context, self.state.module_name
+        context, module_name, depth = self.state.context, self.state.module_name, len(self.state.guards)
         self.state.module_name = self._module_name(frame, target)
         if isinstance(target, n.FunctionDef):
             owner = function.owner.node if function.owner is not None and function.owner.name not in context else None
@@ -397,6 +397,7 @@ class Calls(Attributes, Iteration):
         finally:
             self.frames.pop()
             self.state.context, self.state.module_name = context, module_name
+            del self.state.guards[depth:]
 
     def _module_name(self, frame: Frame, target: n.FunctionDef | n.Lambda) -> str:
         """What the module is called in a body: the first parameter of its methods, also inside nested functions."""

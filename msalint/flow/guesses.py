@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from msalint.facts import AttentionSite
+from msalint.ops.contraction import project
 from msalint.ops.axes import new_axis
 from msalint.ops.table import Invocation
 from msalint.shapes.axes import Layout
@@ -28,6 +29,10 @@ from msalint.values import (
 
 _KEEPING = ("norm", "ln", "layernorm", "rmsnorm", "drop", "dropout", "act", "activation", "identity", "gelu", "relu",
             "quant", "checkpoint", "gate")  # fmt: skip
+_PROJECTIONS = frozenset(
+    "to_q to_k to_v to_kv to_qkv q_proj k_proj v_proj qkv_proj kv_proj query_proj key_proj value_proj w_q w_k w_v wq wk wv "
+    "add_q_proj add_k_proj add_v_proj linear_q linear_k linear_v q_linear k_linear v_linear".split()
+)
 _CHECKING = ("check", "assert", "ensure", "require", "validate", "enforce", "verify", "expect", "raise")
 INTERFACES = frozenset("attention_interface attn_interface attention_function attention_fn attn_fn".split())
 
@@ -56,7 +61,15 @@ def guess_call(callee: Value, call: Invocation, receiver: Value | None) -> Value
         return _from_cache(call)
     if says(name, *_KEEPING) or lowered.endswith(("norm", "dropout")):
         return _kept(call, lowered)
+    if lowered.strip("_") in _PROJECTIONS and isinstance(callee, Opaque) and len(call.args) == 1:
+        return _projected(call, name)
     return UNKNOWN
+
+
+def _projected(call: Invocation, name: str) -> Value:
+    """`attn.to_q(x)`, whatever it is, maps the last axis; how wide it makes it is not known."""
+    tensor = call.state.as_tensor(call.args[0])
+    return UNKNOWN if tensor is None else project(call.state, tensor, None, None, call.at, name)
 
 
 def _name(callee: Value, fallback: str) -> str:

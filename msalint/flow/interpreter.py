@@ -355,7 +355,11 @@ class Interpreter(Calls, Targets):
     def _if_exp(self, node: n.Expr) -> Value:
         assert isinstance(node, n.IfExp)
         taken = self.test(node.test, stake=node)
-        return self.eval(node.body if taken else node.orelse)
+        depth = len(self.state.guards)
+        self.state.guards.append(node.test.text)
+        value = self.eval(node.body if taken else node.orelse)
+        del self.state.guards[depth:]
+        return value
 
     def _sequence(self, node: n.Expr) -> Value:
         assert isinstance(node, n.Sequence_)
@@ -565,7 +569,14 @@ class Interpreter(Calls, Targets):
             taken = self.test(node.test, prefer=True, both=False)
         else:
             taken = self.test(node.test, prefer=not _returns_early(node), stake=node)
-        return self.run(node.body if taken else node.orelse)
+        body, other = (node.body, node.orelse) if taken else (node.orelse, node.body)
+        guards = self.state.guards
+        depth = len(guards)
+        guards.append(node.test.text)
+        left = self.run(body)
+        if left is None and not (other and isinstance(other[-1], n.Return)):
+            del guards[depth:]
+        return left
 
     def _while(self, node: n.While) -> Left | None:
         if self.test(node.test, both=False):

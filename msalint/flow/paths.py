@@ -301,7 +301,28 @@ def _parameter(interpreter: Interpreter, param: n.Param, prefix: str, frame: Fra
         value = Opaque(key, param.name, "bool", value.source)
     elif isinstance(default, Const) and isinstance(default.value, str):
         value = Opaque(key, param.name, "str", value.source)
-    known = interpreter.annotated(value, param.annotation)
+    known: Value = interpreter.annotated(value, param.annotation)
+    if not prefix and isinstance(known, Opaque) and not known.hint:
+        known = _annotated_module(interpreter, known, param.annotation, frame) or known
     if isinstance(known, Opaque):
         take_in_checks(interpreter, known, param, frame.module)
     return known
+
+
+def _annotated_module(
+    interpreter: Interpreter, value: Opaque, annotation: n.Expr | None, frame: Frame
+) -> Instance | None:
+    """`def __call__(self, attn: Attention, ...)`: a parameter that is a module of the project, built as it stands."""
+    name = annotation.id if isinstance(annotation, n.Name) else annotation.value if isinstance(annotation, n.Const) else ""
+    cls = interpreter.program.value(frame.module, name) if isinstance(name, str) and name else None
+    if not isinstance(cls, ClassValue) or not interpreter.program.is_module(cls):
+        return None
+    instance = Instance(cls, value.key)
+    interpreter.objects[value.key] = cls
+    init = interpreter.program.member(cls, "__init__")
+    if init is not None and isinstance(init[0], n.FunctionDef):
+        told = len(interpreter.state.facts)
+        given = _parameters(interpreter, init[0], f"{cls.name}.__init__", frame, skip=1)
+        interpreter.initialise(instance, given, init[0])
+        del interpreter.state.facts[told:]
+    return instance

@@ -50,7 +50,7 @@ def scaling_of(state: State, factors: Sequence[Factor], contracted: Axis, tensor
 def _literal_power(coefficient: float, size: Size) -> Fraction | None:
     """The power of a literal size that a number is: 0.125 is 64 to the -1/2."""
     number = size.constant
-    if number is None or number < 2 or coefficient <= 0 or coefficient == 1:
+    if number is None or not 2 <= number < 2**53 or coefficient <= 0 or coefficient == 1:
         return None
     for power in (Fraction(-1, 2), Fraction(-1, 4), Fraction(-1), Fraction(1, 2)):
         if math.isclose(number ** float(power), coefficient, rel_tol=1e-6):
@@ -187,7 +187,7 @@ def weigh(
             at,
             softmax=softmax,
             contracted=axis_name(axis),
-            normalised=" * ".join(i.names[0] if i.names else "?" for i in softmax.axis) or "1",
+            normalised=_normalised_name(softmax),
             contracted_normalised=verdict,
             over=role,
             over_name=axis_name(axis),
@@ -212,6 +212,12 @@ def tell_projections(state: State, at: Site, query: Tensor | None, key: Tensor |
     state.emit(Projected(at, made[0], made[1], made[2], purpose=state.purpose()))
     if query is not None:
         tell_tiled(state, at, query, (("keys", key), ("values", value)))
+
+
+def _normalised_name(softmax: Normalised) -> str:
+    axes = softmax.scores.axes
+    known = softmax.position is not None and -len(axes) <= softmax.position < 0
+    return axis_name(axes[softmax.position]) if known and softmax.position is not None else "an axis"
 
 
 def _covers(normalised: Sequence[Ident], contracted: Sequence[Ident]) -> bool | None:

@@ -101,6 +101,7 @@ def attend(call: Invocation, signature: Signature) -> Value | None:
     region = hidden_by(state, mask, signature.keep_true)
     mask_tensor = state.as_tensor(mask) if given is not False else None
     over, over_name, strong = _attended_axis(key, signature)
+    joined_at, joined_under = _joined(state, query, key, signature)
     state.emit(
         SdpaCalled(
             call.at,
@@ -134,6 +135,8 @@ def attend(call: Invocation, signature: Signature) -> Value | None:
             query_site=sites[0],
             key_site=sites[1],
             value_site=sites[2],
+            joined_at=joined_at,
+            guards=tuple(test for test in state.guards if test not in joined_under),
             purpose=state.purpose(),
         )
     )
@@ -198,6 +201,22 @@ def _attended_axis(key: Tensor | None, signature: Signature) -> tuple[str | None
     beside = [a for i, a in enumerate(key.axes) if i not in {len(key.axes) + place, len(key.axes) - 1}]
     role, strong = role_of_axis(axis, beside)
     return role, axis_name(axis), strong
+
+
+def _joined(
+    state: State, query: Tensor | None, key: Tensor | None, signature: Signature
+) -> tuple[Site | None, tuple[str, ...]]:
+    """Where the keys of other tokens were put in front of those of the queries' own, and under which tests."""
+    place = signature.seq_place
+    if query is None or key is None or len(query.axes) < -place or len(key.axes) < -place:
+        return None, ()
+    mine, others = query.axes[place], key.axes[place]
+    if len(others) != 1 or others[0].ident not in state.joined or len(mine) > 1:
+        return None, ()
+    new = others[0].ident.parent
+    own = mine[0].ident is new if mine else key.traits.cached
+    equal = state.relations.compare(state.size_of(mine), state.size_of(others)).certainly
+    return state.joined[others[0].ident] if own and not equal else (None, ())
 
 
 def _head_in_place_of_seq(query: Tensor | None, key: Tensor | None, signature: Signature) -> str | None:

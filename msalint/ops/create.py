@@ -8,6 +8,7 @@ from dataclasses import replace
 from msalint.diagnostic import Site
 from msalint.ops.axes import new_axis
 from msalint.ops.table import Invocation, op
+from msalint.ops.wrapped import holds_raw_memory
 from msalint.shapes.axes import Axis, Ident, Layout, ShapeVar, fresh
 from msalint.shapes.size import Size
 from msalint.shapes.vocabulary import says
@@ -174,7 +175,8 @@ def parameter(call: Invocation) -> Value | None:
         return None
     # What its first values were scaled with says nothing of those it learns.
     frozen = call.name == "Buffer" or call.flag(1, "requires_grad", True) is not True
-    wrapped = None if frozen else Wrapped(call.at, call.site(0, "data"))
+    data = call.site(0, "data")
+    wrapped = None if frozen else Wrapped(call.at, data, raw=holds_raw_memory(data, value))
     traits = replace(value.traits, parameter=True, cells=None, number=None, scale=(), wrapped=wrapped)
     return replace(value, traits=traits)
 

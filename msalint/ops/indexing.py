@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from msalint.diagnostic import Site
 from msalint.ops.axes import cut_axis, dense_like, drop_axis, insert_axis, set_aside, vague
+from msalint.ops.mask_order import tell_tiled_for_scores
 from msalint.ops.masking import filled_cells
 from msalint.shapes.axes import ShapeVar
 from msalint.shapes.size import Size

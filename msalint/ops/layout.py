@@ -499,7 +499,9 @@ def _rank_of_mask(state: State, tensor: Tensor) -> Tensor:
     """A padding mask that is unsqueezed is (batch, key) by convention."""
     name = tensor.traits.name.lower()
     if "padding_mask" in name or "pad_mask" in name:
-        return state.bind_rank(tensor, 2)
+        tensor = state.bind_rank(tensor, 2)
+        if "key_padding_mask" in name and len(tensor.axes) == 2 and len(tensor.axes[0]) == 1:
+            tensor.axes[0][0].ident.learn("batch")
     return tensor
 
 
@@ -882,6 +884,7 @@ def cat(call: Invocation) -> Value | None:
     kind = kinds.pop() if len(kinds) == 1 else "new"
     ident = Ident(kind, relation="cat", parent=next((a[0].ident for a in reversed(old) if a), None))
     axis = () if total.is_one else (Atom(total, ident),)
+    call.state.joined[ident] = (call.at, tuple(call.state.guards))
     axes = (*first.axes[:place], axis, *first.axes[place + 1 :])
     result = replace(dense_like(first, axes, first.lead), layout=copied_layout(axes, first.lead, tensors))
     return _joined_traits(result, tensors)
@@ -896,6 +899,8 @@ def _joined_traits(result: Tensor, tensors: list[Tensor]) -> Tensor:
     traits = [t.traits for t in tensors]
     cached = any(t.cached or t.buffer or _names_cache(t.name) for t in traits)
     projection = next((t.projection for t in traits if t.projection is not None), None)
+    if any(t.dtype != result.dtype for t in tensors):
+        result = replace(result, dtype=None)
     factors = [t.scale for t in traits]
     scale = factors[0] if all(f == factors[0] for f in factors) else max(factors, key=len)
     return result.with_traits(

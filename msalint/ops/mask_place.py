@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from msalint.diagnostic import Site
 from msalint.facts import MaskMisplaced, shape_of
-from msalint.ops.attending import origin_of
+from msalint.ops.attending import origin_of, role_of_axis
 from msalint.ops.layout import is_head
 from msalint.ops.mask_order import tell_tiled_for_scores
 from msalint.shapes.axes import Atom, Axis, axis_name, shape_text
-from msalint.shapes.vocabulary import BATCH, role_of_name
+from msalint.shapes.vocabulary import BATCH, SEQ, role_of_name
 from msalint.state import State
 from msalint.values import MaskUse, Tensor, Value
 
@@ -38,7 +38,8 @@ def tell_batch_elsewhere(
         return False
     for i in range(-len(tensor.axes), 0):
         mine, under = tensor.axes[i], onto[i]
-        if i > -len(onto) and _batch_meets_another(mine, under, onto[0]):
+        front = i == -len(onto)
+        if _batch_on_sequence(mine, onto) if front else _batch_meets_another(mine, under, onto[0]):
             shapes = shape_of(tensor), shape_text(onto)
             two = len(tensor.axes) == 2
             state.emit(MaskMisplaced(at, site, "batch", *shapes, axis_name(mine), axis_name(under), api, two_axes=two))
@@ -57,6 +58,16 @@ def _batch_meets_another(mine: Axis, under: Axis, first: Axis) -> bool:
     if len(first) == 1 and origin_of(first[0].ident) is mask_batch:
         return True
     return _named_batch(mine[0]) and _is_head_or_position(under)
+
+
+def _batch_on_sequence(mine: Axis, onto: Sequence[Axis]) -> bool:
+    """The mask's batch axis lies on the sequence in front of scores whose batch stands elsewhere."""
+    front = onto[0]
+    if len(mine) != 1 or len(front) != 1 or not _named_batch(mine[0]):
+        return False
+    if role_of_axis(front, ())[0] != SEQ or origin_of(front[0].ident) is mine[0].ident:
+        return False
+    return any(role_of_axis(axis, [front])[0] == BATCH for axis in onto[1:])
 
 
 def _named_batch(atom: Atom) -> bool:

@@ -73,7 +73,7 @@ def _of_reals(operator: str, x: Real, y: Real) -> Value | None:
         return None if y.constant == 0 else x * y.inverse()
     if operator == "**":
         exponent = y.constant
-        if exponent is None:
+        if exponent is None or not math.isfinite(exponent):
             return Real(None, name=y.name)
         return x.power(Fraction(exponent).limit_denominator(64))
     a, b = x.constant, y.constant

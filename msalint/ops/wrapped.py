@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from itertools import accumulate
 
+from msalint.diagnostic import Site
 from msalint.ops.table import Invocation
+from msalint.shapes.axes import axis_size
 from msalint.values import Const, DType, Tensor, Value
 
 _MOVES = frozenset("to cuda xpu npu mps half bfloat16 double type".split())
+
+_FREEZES = frozenset("detach detach_ requires_grad_ numpy".split())
+"""What makes a constant of it, or says whether it is one."""
 
 
 def moved_copy(call: Invocation, before: Tensor, after: Value) -> Value:
@@ -15,9 +22,29 @@ def moved_copy(call: Invocation, before: Tensor, after: Value) -> Value:
     wrapped = before.traits.wrapped
     if wrapped is None or not isinstance(after, Tensor):
         return after
+    if call.name in _FREEZES:
+        return after.with_traits(wrapped=None)
     if call.name in _MOVES and not _stays(call):
         return after.with_traits(wrapped=replace(wrapped, moved=call.at))
     return after
+
+
+_RAW = re.compile(r"(?:torch\.)?(?:empty|Tensor|FloatTensor)\((?P<given>.*)\)", re.DOTALL)
+
+
+def holds_raw_memory(data: Site | None, value: Tensor) -> bool:
+    """Whether an expression is just `torch.empty(sizes)` or `torch.Tensor(sizes)`, and holds any element.
+
+    One name alone may be a list of values: `torch.Tensor(data)`.
+    """
+    written = _RAW.fullmatch(data.text) if data is not None else None
+    if data is None or written is None or value.lead is not None or any(axis_size(axis).constant == 0 for axis in value.axes):
+        return False
+    given = written["given"]
+    depths = list(accumulate({"(": 1, ")": -1}.get(letter, 0) for letter in given))
+    one_call = min(depths, default=-1) >= 0
+    sizes = "," in given or given.strip().isdigit() or "empty(" in data.text
+    return one_call and sizes and not re.search(r"[\[\]*]|\bmeta\b|\bdevice\b", given.replace(" * ", ""))
 
 
 def _stays(call: Invocation) -> bool:

@@ -49,6 +49,9 @@ class Quotient(Symbol):
         super().__init__(f"({numerator.key} // {denominator.key})", text)
 
 
+MAX_TERMS = 400
+"""A product of sums with more terms is a size of its own: nothing that code writes needs to be compared so far."""
+
 Monomial = tuple[Symbol, ...]
 IntoSize = Union["Size", Symbol, int]
 
@@ -130,6 +133,8 @@ class Size:
             return self
         if self.is_one:
             return other
+        if len(self.terms) * len(other.terms) > MAX_TERMS:
+            return Size.of(Symbol(f"product:{self._hash}:{other._hash}", "?", positive=False))
         terms: dict[Monomial, int] = {}
         for left, a in self.terms:
             for right, b in other.terms:

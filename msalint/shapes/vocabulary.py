@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 BATCH = "batch"
 HEAD = "head"
@@ -82,6 +83,7 @@ _ADDITIVE = r"additive|float|inf\b|finfo|-1e\d"
 _MARKED_BY = rf"(?P<what>.{{3,60}}?)\b(?:indicated|marked|denoted|represented) (?:by|as|with) (?:a )?`*{_TRUTH}"
 
 
+@lru_cache(maxsize=4096)
 def stated_polarity(docstring: str, name: str) -> str | None:
     """What a docstring says of a mask: "hide" for `name: (N, S) bool, True = ignore this key`, else "keep" or None."""
     found = set()

@@ -2,154 +2,127 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Sequence
 from typing import Any
 
-import libcst as cst
+from msalint.syntax.piece import HostPiece
+from msalint.syntax.tokens import CONTINUATION
 
-from msalint.syntax.piece import Piece
-
-_INSIDE_BRACKETS = re.compile(r"[(\[{,][ \t]*#|^([ \t]*)\S.*[^:\s][ \t]*#.*\r?\n\1[ \t]+\S", re.MULTILINE)
-"""A comment behind a bracket or a comma, or on a line that is carried on, further in, on the next."""
+_TO_COLON = re.compile(r"(?:[\s\\()\[\],/*]|#[^\r\n]*|\bas\s+\w+)*:")
+_NAMED = re.compile(r"(?:async\s+def|def|class|try|except)\b[\s\\*]*\w*")
+_BEHIND_PARAM = re.compile(r"[ \t\f]*(?:#([^\r\n]*))?(?:(?:\s|#[^\r\n]*)*,[ \t\f]*(?:#([^\r\n]*))?)?")
 
 
 class Comments:
     """Finds comments in one piece. A piece with no comment at all costs one search."""
 
-    __slots__ = ("_any", "_inside")
+    __slots__ = ("_lines", "_piece", "any")
 
-    def __init__(self, piece: Piece) -> None:
-        start, end = piece.bounds
-        self._any = piece.text.find("#", start, end) >= 0
-        self._inside = self._any and _INSIDE_BRACKETS.search(piece.text, start, end) is not None
+    def __init__(self, piece: HostPiece) -> None:
+        self._piece = piece
+        self._lines = piece.comments
+        self.any = bool(self._lines)
 
-    def of_line(self, line: Any) -> str:
-        """The comment of a line of small statements: behind its first physical line, else behind its last."""
-        if not self._any:
-            return ""
-        if self._inside:
-            for small in line.body:
-                broken, comment = _first_break(small)
-                if broken:
-                    if comment:
-                        return comment
-                    break
-        return _text(line.trailing_whitespace.comment)
+    def of_lines(self, first: int, last: int) -> str:
+        """The comment of small statements: behind their first physical line, else behind their last."""
+        return (self._of_break(first, last) if first < last else "") or self._said(last)
 
-    def of_block(self, node: Any) -> str:
+    def of_block(self, node: Any, body: Sequence[Any]) -> str:
         """The comment of a compound statement: behind its first physical line, else behind its colon.
 
         Those inside the head of a definition belong to its parameters.
         """
-        if not self._any:
+        first = self._piece.line_at(self._piece.range_of(node)[0]) if type(node) is ast.match_case else node.lineno
+        below, last = body[0].lineno, body[-1].end_lineno or 0
+        definition = isinstance(node, _DEFINITIONS)
+        said = self._said(first)
+        if said and first < below and not definition:
+            return said
+        if last not in self._lines and not any(line in self._lines for line in range(first, below + 1)):
             return ""
-        if self._inside and type(node) not in (cst.FunctionDef, cst.ClassDef):
-            _, comment = _first_break(node)
-            if comment:
-                return comment
-        if type(node) is cst.Match:
-            return _text(node.whitespace_after_colon.comment)
-        suite = node.body
-        if type(suite) is cst.IndentedBlock:
-            return _text(suite.header.comment)
-        return _text(suite.trailing_whitespace.comment)
+        colon = self._colon_line(node)
+        inside = "" if definition else self._of_break(first, colon)
+        return inside or self._said(last if colon == below else colon)
 
-    def of_param(self, node: cst.Param) -> str:
+    def of_param(self, node: ast.arg, default: ast.expr | None) -> str:
         """The comment behind a parameter and its comma, on the same line."""
-        if not self._any:
+        last = node if default is None else default
+        line = last.end_lineno or last.lineno
+        if line not in self._lines and line + 1 not in self._lines:
             return ""
-        comment = ""
-        if type(node.comma) is cst.Comma:
-            comment = _space(node.comma.whitespace_after)[1] or _space(node.comma.whitespace_before)[1]
-        return comment or _space(node.whitespace_after_param)[1]
+        piece = self._piece
+        end = piece.wide(last)[1]
+        found = _BEHIND_PARAM.match(piece.text, end)
+        if found is None:
+            return ""
+        behind, comma = found.groups()
+        return (comma or "").strip() or (behind or "").strip()
+
+    def _said(self, line: int) -> str:
+        comment = self._lines.get(line)
+        return "" if comment is None else comment.said
+
+    def _of_break(self, first: int, last: int) -> str:
+        """The comment where lines `first` to `last` break for the first time, but in a string or by a backslash."""
+        piece = self._piece
+        for line in range(first, last):
+            comment = self._lines.get(line)
+            if comment is not None:
+                if comment.offset >= 0:
+                    return comment.said
+            elif CONTINUATION.search(piece.text, piece.starts[line - 1], piece.end_of(line)) is None:
+                return ""
+        return ""
+
+    def _colon_line(self, node: Any) -> int:
+        """The line of the colon that ends the head of a compound statement."""
+        piece = self._piece
+        last = _last_of_head(node)
+        if last is None:
+            start = piece.bare(node)[0]
+            named = _NAMED.match(piece.text, start)
+            end = start if named is None else named.end()
+        else:
+            end = piece.bare(last)[1]
+        found = _TO_COLON.match(piece.text, end)
+        return piece.line_at(end if found is None else found.end() - 1)
 
 
-def _text(comment: cst.Comment | None) -> str:
-    return "" if comment is None else comment.value[1:].strip()
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-def _space(node: Any) -> tuple[bool, str]:
-    """Whether a stretch of whitespace breaks the line, and the comment it begins with."""
-    if type(node) is cst.ParenthesizedWhitespace:
-        return True, _text(node.first_line.comment)
-    return False, ""
+def _last_of_head(node: Any) -> Any:
+    """The last node in front of the colon of a compound statement."""
+    kind = type(node)
+    if kind in (ast.FunctionDef, ast.AsyncFunctionDef):
+        return node.returns or _last_param(node.args) or _last_of(getattr(node, "type_params", ()))
+    if kind is ast.ClassDef:
+        inside = [*node.bases, *node.keywords]
+        if inside:
+            return max(inside, key=lambda one: (one.end_lineno, one.end_col_offset))
+        return _last_of(getattr(node, "type_params", ()))
+    if kind in (ast.With, ast.AsyncWith):
+        return node.items[-1].optional_vars or node.items[-1].context_expr
+    if kind is ast.match_case:
+        return node.guard or node.pattern
+    for name in ("test", "iter", "subject", "type"):
+        found = getattr(node, name, None)
+        if found is not None:
+            return found
+    return None
 
 
-_ORDER: dict[type, tuple[str, ...]] = {
-    cst.Assign: ("targets", "value"),
-    cst.AssignTarget: ("target",),
-    cst.AnnAssign: ("target", "annotation", "value"),
-    cst.Annotation: ("annotation",),
-    cst.AugAssign: ("target", "value"),
-    cst.Expr: ("value",),
-    cst.Return: ("value",),
-    cst.Assert: ("test", "msg"),
-    cst.Raise: ("exc",),
-    cst.If: ("test",),
-    cst.While: ("test",),
-    cst.For: ("target", "iter"),
-    cst.With: ("lpar", "items"),
-    cst.WithItem: ("item", "asname", "comma"),
-    cst.Call: ("lpar", "func", "whitespace_before_args", "args", "rpar"),
-    cst.Arg: ("value", "comma", "whitespace_after_arg"),
-    cst.Attribute: ("lpar", "value", "dot", "rpar"),
-    cst.Subscript: ("lpar", "value", "lbracket", "slice", "rbracket", "rpar"),
-    cst.SubscriptElement: ("slice", "comma"),
-    cst.Index: ("value",),
-    cst.Tuple: ("lpar", "elements", "rpar"),
-    cst.List: ("lpar", "lbracket", "elements", "rbracket", "rpar"),
-    cst.Set: ("lpar", "lbrace", "elements", "rbrace", "rpar"),
-    cst.Dict: ("lpar", "lbrace", "elements", "rbrace", "rpar"),
-    cst.Element: ("value", "comma"),
-    cst.StarredElement: ("value", "comma"),
-    cst.DictElement: ("key", "whitespace_before_colon", "whitespace_after_colon", "value", "comma"),
-    cst.BinaryOperation: ("lpar", "left", "operator", "right", "rpar"),
-    cst.BooleanOperation: ("lpar", "left", "operator", "right", "rpar"),
-    cst.UnaryOperation: ("lpar", "expression", "rpar"),
-    cst.Comparison: ("lpar", "left", "comparisons", "rpar"),
-    cst.ComparisonTarget: ("operator", "comparator"),
-    cst.IfExp: ("lpar", "body", "whitespace_before_if", "test", "whitespace_before_else", "orelse", "rpar"),
-    cst.ListComp: ("lpar", "lbracket", "elt", "for_in", "rbracket", "rpar"),
-    cst.GeneratorExp: ("lpar", "elt", "for_in", "rpar"),
-    cst.CompFor: ("whitespace_before", "iter", "ifs", "inner_for_in"),
-    cst.CompIf: ("whitespace_before", "test"),
-    cst.Name: ("lpar", "rpar"),
-    cst.Integer: ("lpar", "rpar"),
-    cst.Float: ("lpar", "rpar"),
-    cst.SimpleString: ("lpar", "rpar"),
-    cst.ConcatenatedString: ("lpar", "whitespace_between", "right", "rpar"),
-    cst.LeftParen: ("whitespace_after",),
-    cst.LeftSquareBracket: ("whitespace_after",),
-    cst.LeftCurlyBrace: ("whitespace_after",),
-    cst.RightParen: ("whitespace_before",),
-    cst.RightSquareBracket: ("whitespace_before",),
-    cst.RightCurlyBrace: ("whitespace_before",),
-    cst.Comma: ("whitespace_before", "whitespace_after"),
-    cst.Dot: ("whitespace_before", "whitespace_after"),
-}
-"""Where a line can break inside a statement, in the order it is written."""
-
-_BREAKS_AROUND = ("whitespace_before", "whitespace_after")
+def _last_param(args: ast.arguments) -> Any:
+    if args.kwarg is not None:
+        return args.kwarg
+    if args.kwonlyargs:
+        return args.kw_defaults[-1] or args.kwonlyargs[-1]
+    if args.vararg is not None:
+        return args.vararg
+    return _last_of(args.defaults) or _last_of(args.args) or _last_of(args.posonlyargs)
 
 
-def _first_break(node: Any) -> tuple[bool, str]:
-    """Whether the statement goes on on another line, and the comment at the end of its first line."""
-    waiting = [node]
-    while waiting:
-        node = waiting.pop()
-        kind = type(node)
-        if kind is cst.ParenthesizedWhitespace:
-            return _space(node)
-        if kind is cst.SimpleWhitespace:
-            continue
-        if kind is tuple or kind is list:
-            waiting.extend(reversed(node))
-            continue
-        names = _ORDER.get(kind)
-        if names is None:
-            names = _BREAKS_AROUND if isinstance(node, (cst.BaseBinaryOp, cst.BaseBooleanOp, cst.BaseCompOp)) else ()
-        for name in reversed(names):
-            below = getattr(node, name)
-            if below is not None:
-                waiting.append(below)
-    return False, ""
+def _last_of(nodes: Sequence[Any]) -> Any:
+    return nodes[-1] if nodes else None

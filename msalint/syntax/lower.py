@@ -1,4 +1,4 @@
-"""libcst nodes to the reader's tree."""
+"""The interpreter's own tree to the reader's tree."""
 
 from __future__ import annotations
 
@@ -6,541 +6,486 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import libcst as cst
-
 from msalint.syntax import nodes as n
 from msalint.syntax.comments import Comments
-from msalint.syntax.depth import TooDeep
-from msalint.syntax.piece import Piece, expressions_below
+from msalint.syntax.depth import MAX_DEPTH, TooDeep
+from msalint.syntax.fields import PLACED, FieldPiece, formatted
+from msalint.syntax.piece import TEXT_LIMIT, Between, HostPiece
 
 
-def lower(piece: Piece, body: Sequence[Any] | None = None) -> tuple[n.Stmt, ...]:
-    """The statements of a piece, or of a part of its body.
-
-    Raises TooDeep where they are nested deeper than Python can recurse.
-    """
-    lowering = _Lowering(piece)
+def lower(piece: HostPiece) -> tuple[n.Stmt, ...]:
+    """The statements of a piece. Raises TooDeep where they are nested deeper than Python can recurse."""
+    start, end = piece.bounds
+    if end - start > TEXT_LIMIT:
+        raise TooDeep(piece.first)
     try:
-        return lowering.block(piece.module.body if body is None else body)
+        return _Lowering(piece).block(piece.body)
     except RecursionError as error:
         raise TooDeep(piece.first) from error
 
 
 class _Lowering:
-    """Lowers one piece; `comments` finds the comments of statements and parameters."""
+    """Lowers one piece; `comments` finds the comments of statements and parameters, `links` are the terms above."""
 
-    __slots__ = ("comments", "piece")
+    __slots__ = ("comments", "links", "piece")
 
-    def __init__(self, piece: Piece) -> None:
+    def __init__(self, piece: HostPiece) -> None:
         self.piece = piece
         self.comments = Comments(piece)
+        self.links = 0
 
     def expr(self, node: Any) -> n.Expr:
-        make = _EXPRESSIONS.get(type(node))
-        made = _opaque(self, node) if make is None else make(self, node)
-        made.cst = node
+        kind = type(node)
+        made: n.Expr
+        # Two nodes of three are one of these: no call for them.
+        if kind is _NAME:
+            made = n.Name(node.id)
+        elif kind is _ATTRIBUTE:
+            made = n.Attr(self.expr(node.value), node.attr)
+        elif kind is _CONSTANT:
+            made = n.Const(node.value)
+        else:
+            make = _EXPRESSIONS.get(kind)
+            made = _opaque(self, node) if make is None else make(self, node)
+        made.origin, made.piece = node, self.piece
+        return made
+
+    def exprs(self, nodes: Sequence[ast.expr]) -> list[n.Expr]:
+        return [self.expr(node) for node in nodes] if nodes else []
+
+    def optional(self, node: ast.expr | None) -> n.Expr | None:
+        return None if node is None else self.expr(node)
+
+    def place(self, made: n.Stmt, origin: Any, comment: str) -> None:
+        made.origin, made.piece, made.comment = origin, self.piece, comment
+
+    def block(self, body: Sequence[ast.stmt]) -> tuple[n.Stmt, ...]:
+        if not body:
+            return ()
+        said = self.comments_of(body) if self.comments.any else None
+        made: list[n.Stmt] = []
+        for index, node in enumerate(body):
+            make = _STATEMENTS.get(type(node))
+            statement = n.Flow("pass") if make is None else make(self, node)
+            statement.origin, statement.piece = node, self.piece
+            statement.comment = "" if said is None else said[index]
+            made.append(statement)
+        return tuple(made)
+
+    def comments_of(self, body: Sequence[ast.stmt]) -> list[str]:
+        """A comment for each statement; small statements that share a line share its comment."""
+        said: list[str] = []
+        count = len(body)
+        while len(said) < count:
+            first = body[len(said)]
+            if type(first) in _COMPOUND:
+                said.append(self.block_comment(first))
+                continue
+            together = len(said) + 1
+            while together < count and body[together].lineno == body[together - 1].end_lineno:
+                together += 1
+            last = body[together - 1].end_lineno or first.lineno
+            said += [self.comments.of_lines(first.lineno, last)] * (together - len(said))
+        return said
+
+    def block_comment(self, node: Any) -> str:
+        if not self.comments.any:
+            return ""
+        body = [case.pattern for case in node.cases] if type(node) is ast.Match else node.body
+        return self.comments.of_block(node, body)
+
+    def params(self, args: ast.arguments) -> list[n.Param]:
+        plain = [*args.posonlyargs, *args.args]
+        missing = len(plain) - len(args.defaults)
+        made = [self.param(arg, "pos", None) for arg in plain[:missing]]
+        made += [self.param(arg, "pos", default) for arg, default in zip(plain[missing:], args.defaults, strict=True)]
+        if args.vararg is not None:
+            made.append(self.param(args.vararg, "*", None))
+        made += [self.param(arg, "kw", value) for arg, value in zip(args.kwonlyargs, args.kw_defaults, strict=True)]
+        if args.kwarg is not None:
+            made.append(self.param(args.kwarg, "**", None))
+        return made
+
+    def param(self, node: ast.arg, kind: str, default: ast.expr | None) -> n.Param:
+        comment = self.comments.of_param(node, default) if self.comments.any else ""
+        made = n.Param(node.arg, kind, self.optional(default), self.optional(node.annotation), comment)
+        if kind[0] == "*":
+            made.origin = Between(node, node, kind)
+        else:
+            made.origin = node if default is None else Between(node, default)
         made.piece = self.piece
         return made
 
-    def optional(self, node: Any) -> n.Expr | None:
-        return None if node is None else self.expr(node)
-
-    def stmt(self, node: Any, comment: str) -> n.Stmt:
-        make = _STATEMENTS.get(type(node))
-        made = n.Flow("pass") if make is None else make(self, node)
-        made.cst, made.piece, made.comment = node, self.piece, comment
-        return made
-
-    def block(self, body: Sequence[Any]) -> tuple[n.Stmt, ...]:
-        made: list[n.Stmt] = []
-        for line in body:
-            if type(line) is cst.SimpleStatementLine:
-                comment = self.comments.of_line(line)
-                made += [self.stmt(small, comment) for small in line.body]
-            else:
-                made.append(self.stmt(line, self.comments.of_block(line)))
-        return tuple(made)
-
-    def suite(self, suite: Any) -> tuple[n.Stmt, ...]:
-        """The body of a compound statement, indented or on the line of its colon."""
-        if type(suite) is cst.IndentedBlock:
-            return self.block(suite.body)
-        comment = self.comments.of_line(suite)
-        return tuple(self.stmt(small, comment) for small in suite.body)
-
-    def orelse(self, clause: Any) -> tuple[n.Stmt, ...]:
-        return () if clause is None else self.suite(clause.body)
-
-    def params(self, params: cst.Parameters) -> list[n.Param]:
-        made = [self.param(param, "pos") for param in (*params.posonly_params, *params.params)]
-        if type(params.star_arg) is cst.Param:
-            made.append(self.param(params.star_arg, "*"))
-        made += [self.param(param, "kw") for param in params.kwonly_params]
-        if params.star_kwarg is not None:
-            made.append(self.param(params.star_kwarg, "**"))
-        return made
-
-    def param(self, node: cst.Param, kind: str) -> n.Param:
-        annotation = None if node.annotation is None else self.expr(node.annotation.annotation)
-        comment = self.comments.of_param(node)
-        made = n.Param(node.name.value, kind, self.optional(node.default), annotation, comment)
-        made.cst, made.piece = node, self.piece
-        return made
-
-    def args(self, args: Sequence[cst.Arg]) -> list[n.Arg]:
+    def loops(self, generators: Sequence[ast.comprehension]) -> list[n.For_]:
         made = []
-        for node in args:
-            keyword = node.keyword
-            arg = n.Arg(self.expr(node.value), None if keyword is None else keyword.value, node.star)
-            arg.cst = node
-            arg.piece = self.piece
-            made.append(arg)
+        for loop in generators:
+            part = n.For_(self.expr(loop.target), self.expr(loop.iter), self.exprs(loop.ifs))
+            part.origin, part.piece = Between(loop.target, loop.ifs[-1] if loop.ifs else loop.iter), self.piece
+            made.append(part)
         return made
 
-    def elements(self, elements: Sequence[Any]) -> list[n.Expr]:
-        """The items of a display; a starred one is an expression of its own in libcst."""
-        return [self.expr(e if type(e) is cst.StarredElement else e.value) for e in elements]
-
-    def loops(self, loop: cst.CompFor | None) -> Iterator[n.For_]:
-        while loop is not None:
-            conditions = [self.expr(condition.test) for condition in loop.ifs]
-            made = n.For_(self.expr(loop.target), self.expr(loop.iter), conditions)
-            made.cst, made.piece = loop, self.piece
-            yield made
-            loop = loop.inner_for_in
+    def left_chain(self, length: int, base: ast.expr) -> n.Expr:
+        """What a chain of so many terms leans on; the terms count as levels of nesting."""
+        self.links += length
+        if self.links > MAX_DEPTH:
+            raise TooDeep(self.piece.first)
+        made = self.expr(base)
+        self.links -= length
+        return made
 
 
 # Expressions
 
 
-def _name(to: _Lowering, node: cst.Name) -> n.Expr:
-    value = node.value
-    return n.Const(_SINGLETONS[value]) if value in _SINGLETONS else n.Name(value)
+_NAME, _ATTRIBUTE, _CONSTANT = ast.Name, ast.Attribute, ast.Constant
 
 
-_SINGLETONS = {"True": True, "False": False, "None": None}
+def _call(to: _Lowering, node: ast.Call) -> n.Expr:
+    func = to.expr(node.func)
+    if not node.keywords:
+        if len(node.args) == 1 and type(node.args[0]) is ast.GeneratorExp:
+            return n.Call(func, (_only_generator(to, node, node.args[0]),))
+        return n.Call(func, [_arg(to, arg) for arg in node.args])
+    if not node.args:
+        return n.Call(func, [_keyword(to, arg) for arg in node.keywords])
+    written: list[Any] = [*node.args, *node.keywords]
+    if any(type(arg) is ast.Starred for arg in node.args):
+        # `f(a=1, *b)`
+        written.sort(key=lambda arg: (arg.lineno, arg.col_offset))
+    return n.Call(func, [_keyword(to, arg) if type(arg) is ast.keyword else _arg(to, arg) for arg in written])
 
 
-def _integer(to: _Lowering, node: cst.Integer) -> n.Expr:
-    text = node.value
-    try:
-        return n.Const(int(text))
-    except ValueError:
-        pass
-    try:
-        return n.Const(int(text, 0))
-    except ValueError:
-        # Longer than the interpreter converts (4,300 digits), or an old octal such as 0777.
-        return n.Opaque(())
+def _arg(to: _Lowering, node: ast.expr) -> n.Arg:
+    if type(node) is ast.Starred:
+        made = n.Arg(to.expr(node.value), None, "*")
+        made.origin = node
+    else:
+        made = n.Arg(to.expr(node))
+        made.origin = Between(node, node)
+    made.piece = to.piece
+    return made
 
 
-def _imaginary(to: _Lowering, node: cst.Imaginary) -> n.Expr:
-    return n.Const(complex(0.0, float(node.value[:-1])))
+def _keyword(to: _Lowering, node: ast.keyword) -> n.Arg:
+    made = n.Arg(to.expr(node.value), node.arg, "**" if node.arg is None else "")
+    made.origin, made.piece = node, to.piece
+    return made
 
 
-def string_value(literal: str) -> str | bytes | None:
-    """The value of one string literal; None where the host's Python does not know such a literal."""
-    quote = literal[0]
-    if quote in "\"'" and "\\" not in literal and "\r" not in literal:
-        return literal[3:-3] if literal[:3] == quote * 3 and len(literal) >= 6 else literal[1:-1]
-    try:
-        value = ast.literal_eval(literal)
-    except (SyntaxError, ValueError):
-        return None
-    return value if isinstance(value, (str, bytes)) else None
+def _only_generator(to: _Lowering, call: ast.Call, node: ast.GeneratorExp) -> n.Arg:
+    """In `f(x for x in y)` the parser counts the parentheses of the call to the generator too."""
+    made = _arg(to, node)
+    if (node.end_lineno, node.end_col_offset) == (call.end_lineno, call.end_col_offset):
+        last = node.generators[-1]
+        made.origin = made.value.origin = Between(node.elt, last.ifs[-1] if last.ifs else last.iter)
+    return made
 
 
-def _string(to: _Lowering, node: cst.SimpleString) -> n.Expr:
-    value = string_value(node.value)
-    return n.Opaque(()) if value is None else n.Const(value)
-
-
-def _joined(to: _Lowering, node: cst.ConcatenatedString) -> n.Expr:
-    """Adjacent strings: one constant, or one f-string when any of them is one."""
-    literals: list[Any] = []
-    rest: Any = node
-    while type(rest) is cst.ConcatenatedString:
-        literals.append(rest.left)
-        rest = rest.right
-    literals.append(rest)
-    if any(type(literal) is not cst.SimpleString for literal in literals):
-        parts = [part for literal in literals for part in _formatted(to, literal)]
-        return n.FString(parts)
-    values = [string_value(literal.value) for literal in literals]
-    texts = [value for value in values if isinstance(value, str)]
-    if len(texts) == len(values):
-        return n.Const("".join(texts))
-    chunks = [value for value in values if isinstance(value, bytes)]
-    return n.Const(b"".join(chunks)) if len(chunks) == len(values) else n.Opaque(())
-
-
-def _formatted(to: _Lowering, literal: Any) -> Iterator[n.Expr]:
-    """The expressions inside a formatted string, those of its format specifications included."""
-    for part in getattr(literal, "parts", ()):
-        if hasattr(part, "expression"):
-            yield to.expr(part.expression)
-            yield from _formatted_spec(to, part.format_spec)
-
-
-def _formatted_spec(to: _Lowering, spec: Sequence[Any] | None) -> Iterator[n.Expr]:
-    for part in spec or ():
-        if hasattr(part, "expression"):
-            yield to.expr(part.expression)
-            yield from _formatted_spec(to, part.format_spec)
+def _subscript(to: _Lowering, node: ast.Subscript) -> n.Expr:
+    index = node.slice
+    items = index.elts if type(index) is ast.Tuple else (index,)
+    return n.Index(to.expr(node.value), [to.expr(item) for item in items])
 
 
 _OPERATORS: dict[type, str] = {
-    cst.Add: "+",
-    cst.Subtract: "-",
-    cst.Multiply: "*",
-    cst.Divide: "/",
-    cst.FloorDivide: "//",
-    cst.Modulo: "%",
-    cst.Power: "**",
-    cst.MatrixMultiply: "@",
-    cst.BitAnd: "&",
-    cst.BitOr: "|",
-    cst.BitXor: "^",
-    cst.LeftShift: "<<",
-    cst.RightShift: ">>",
-    cst.AddAssign: "+",
-    cst.SubtractAssign: "-",
-    cst.MultiplyAssign: "*",
-    cst.DivideAssign: "/",
-    cst.FloorDivideAssign: "//",
-    cst.ModuloAssign: "%",
-    cst.PowerAssign: "**",
-    cst.MatrixMultiplyAssign: "@",
-    cst.BitAndAssign: "&",
-    cst.BitOrAssign: "|",
-    cst.BitXorAssign: "^",
-    cst.LeftShiftAssign: "<<",
-    cst.RightShiftAssign: ">>",
-    cst.Minus: "-",
-    cst.Plus: "+",
-    cst.BitInvert: "~",
-    cst.Not: "not",
-    cst.And: "and",
-    cst.Or: "or",
-    cst.Equal: "==",
-    cst.NotEqual: "!=",
-    cst.LessThan: "<",
-    cst.LessThanEqual: "<=",
-    cst.GreaterThan: ">",
-    cst.GreaterThanEqual: ">=",
-    cst.Is: "is",
-    cst.IsNot: "is not",
-    cst.In: "in",
-    cst.NotIn: "not in",
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.MatMult: "@",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+    ast.USub: "-",
+    ast.UAdd: "+",
+    ast.Invert: "~",
+    ast.Not: "not",
+    ast.And: "and",
+    ast.Or: "or",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Is: "is",
+    ast.IsNot: "is not",
+    ast.In: "in",
+    ast.NotIn: "not in",
 }
 """Operators as `nodes.py` spells them."""
 
 
-def _chain(to: _Lowering, node: Any) -> n.Expr:
+def _binary(to: _Lowering, node: ast.BinOp) -> n.Expr:
     """`a + b + c` leans to the left: go down the left side in a loop, so that a long sum needs no deep recursion."""
-    kind = type(node)
+    left = node.left
+    if type(left) is not ast.BinOp:
+        return n.Binary(_OPERATORS[type(node.op)], to.expr(left), to.expr(node.right))
     spine = [node]
-    while type(spine[-1].left) is kind:
-        spine.append(spine[-1].left)
-    made: n.Expr = to.expr(spine[-1].left)
-    build: Callable[[str, n.Expr, n.Expr], n.Expr] = _BUILD[kind]
-    while spine:
-        link = spine.pop()
-        made = build(_OPERATORS[type(link.operator)], made, to.expr(link.right))
-        made.cst, made.piece = link, to.piece
+    while type(left) is ast.BinOp:
+        spine.append(left)
+        left = left.left
+    made = to.left_chain(len(spine), left)
+    for link in reversed(spine):
+        made = n.Binary(_OPERATORS[type(link.op)], made, to.expr(link.right))
+        made.origin, made.piece = link, to.piece
     return made
 
 
-_BUILD: dict[type, Any] = {
-    cst.BinaryOperation: lambda op, left, right: n.Binary(op, left, right),
-    cst.BooleanOperation: lambda op, left, right: n.BoolOp(op, left, right),
-}
-
-
-def _comparison(to: _Lowering, node: cst.Comparison) -> n.Expr:
-    left = to.expr(node.left)
-    ops = [_OPERATORS[type(target.operator)] for target in node.comparisons]
-    return n.Compare(left, ops, [to.expr(target.comparator) for target in node.comparisons])
-
-
-def _items(to: _Lowering, elements: Sequence[cst.SubscriptElement]) -> list[n.Expr]:
-    """The items of an index; `x[(a, b)]` has the two of `x[a, b]`."""
-    if len(elements) == 1 and type(elements[0].slice) is cst.Index:
-        only = elements[0].slice
-        if only.star is None and type(only.value) is cst.Tuple:
-            return to.elements(only.value.elements)
-    return [_item(to, element.slice) for element in elements]
-
-
-def _item(to: _Lowering, node: Any) -> n.Expr:
-    if type(node) is cst.Index and node.star is None:
-        return to.expr(node.value)
-    made: n.Expr
-    if type(node) is cst.Index:
-        made = n.Star(to.expr(node.value))
-    else:
-        made = n.Slice(to.optional(node.lower), to.optional(node.upper), to.optional(node.step))
-    made.cst, made.piece = node, to.piece
+def _bool(to: _Lowering, node: ast.BoolOp) -> n.Expr:
+    """`a and b and c`, one node to the interpreter, leans to the left like a sum."""
+    op = _OPERATORS[type(node.op)]
+    first, *rest = node.values
+    made = to.left_chain(len(rest), first)
+    for value in rest:
+        made = n.BoolOp(op, made, to.expr(value))
+        made.origin, made.piece = Between(first, value), to.piece
     return made
 
 
-def _dict(to: _Lowering, node: cst.Dict) -> n.Expr:
-    keys = [to.expr(e.key) if type(e) is cst.DictElement else None for e in node.elements]
-    return n.Dict(keys, [to.expr(element.value) for element in node.elements])
+def _compare(to: _Lowering, node: ast.Compare) -> n.Expr:
+    return n.Compare(to.expr(node.left), [_OPERATORS[type(op)] for op in node.ops], to.exprs(node.comparators))
 
 
 def _comprehension(kind: str) -> Callable[[_Lowering, Any], n.Expr]:
     def make(to: _Lowering, node: Any) -> n.Expr:
-        loops = list(to.loops(node.for_in))
+        loops = to.loops(node.generators)
         return n.Comprehension(kind, None, to.expr(node.elt), loops)
 
     return make
 
 
-def _dict_comprehension(to: _Lowering, node: cst.DictComp) -> n.Expr:
-    loops = list(to.loops(node.for_in))
+def _dict_comprehension(to: _Lowering, node: ast.DictComp) -> n.Expr:
+    loops = to.loops(node.generators)
     return n.Comprehension("dict", to.expr(node.key), to.expr(node.value), loops)
 
 
-def _await(to: _Lowering, node: cst.Await) -> n.Expr:
-    return n.Opaque((to.expr(node.expression),))
+def _formatted(to: _Lowering, node: Any) -> n.Expr:
+    around = to.piece
+    if not PLACED:
+        to.piece = FieldPiece(around, node)
+    parts = to.exprs(list(formatted(node)))
+    to.piece = around
+    return n.FString(parts)
 
 
-def _yield(to: _Lowering, node: cst.Yield) -> n.Expr:
-    value = node.value.item if type(node.value) is cst.From else node.value
-    return n.Opaque(() if value is None else (to.expr(value),))
+def _yield(to: _Lowering, node: ast.Yield) -> n.Expr:
+    return n.Opaque(() if node.value is None else (to.expr(node.value),))
 
 
-def _opaque(to: _Lowering, node: cst.CSTNode) -> n.Expr:
+def _opaque(to: _Lowering, node: ast.AST) -> n.Expr:
     """An expression of a kind that is not listed: its parts are still read."""
-    return n.Opaque([to.expr(part) for part in expressions_below(node)])
+    return n.Opaque([to.expr(part) for part in _expressions_below(node)])
+
+
+def _expressions_below(node: ast.AST) -> Iterator[ast.expr]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr):
+            yield child
+        else:
+            yield from _expressions_below(child)
 
 
 _EXPRESSIONS: dict[type, Callable[[_Lowering, Any], n.Expr]] = {
-    cst.Name: _name,
-    cst.Attribute: lambda to, node: n.Attr(to.expr(node.value), node.attr.value),
-    cst.Call: lambda to, node: n.Call(to.expr(node.func), to.args(node.args)),
-    cst.Integer: _integer,
-    cst.Float: lambda to, node: n.Const(float(node.value)),
-    cst.Imaginary: _imaginary,
-    cst.Ellipsis: lambda to, node: n.Const(...),
-    cst.SimpleString: _string,
-    cst.ConcatenatedString: _joined,
-    cst.FormattedString: lambda to, node: n.FString(list(_formatted(to, node))),
-    cst.Subscript: lambda to, node: n.Index(to.expr(node.value), _items(to, node.slice)),
-    cst.BinaryOperation: _chain,
-    cst.BooleanOperation: _chain,
-    cst.UnaryOperation: lambda to, node: n.Unary(_OPERATORS[type(node.operator)], to.expr(node.expression)),
-    cst.Comparison: _comparison,
-    cst.IfExp: lambda to, node: n.IfExp(to.expr(node.test), to.expr(node.body), to.expr(node.orelse)),
-    cst.Tuple: lambda to, node: n.Sequence_("tuple", to.elements(node.elements)),
-    cst.List: lambda to, node: n.Sequence_("list", to.elements(node.elements)),
-    cst.Set: lambda to, node: n.Sequence_("set", to.elements(node.elements)),
-    cst.StarredElement: lambda to, node: n.Star(to.expr(node.value)),
-    cst.Dict: _dict,
-    cst.Lambda: lambda to, node: n.Lambda(to.params(node.params), to.expr(node.body)),
-    cst.ListComp: _comprehension("list"),
-    cst.SetComp: _comprehension("set"),
-    cst.GeneratorExp: _comprehension("generator"),
-    cst.DictComp: _dict_comprehension,
-    cst.NamedExpr: lambda to, node: n.Walrus(to.expr(node.target), to.expr(node.value)),
-    cst.Await: _await,
-    cst.Yield: _yield,
+    ast.Call: _call,
+    ast.JoinedStr: _formatted,
+    ast.Subscript: _subscript,
+    ast.Slice: lambda to, node: n.Slice(to.optional(node.lower), to.optional(node.upper), to.optional(node.step)),
+    ast.BinOp: _binary,
+    ast.BoolOp: _bool,
+    ast.UnaryOp: lambda to, node: n.Unary(_OPERATORS[type(node.op)], to.expr(node.operand)),
+    ast.Compare: _compare,
+    ast.IfExp: lambda to, node: n.IfExp(to.expr(node.test), to.expr(node.body), to.expr(node.orelse)),
+    ast.Tuple: lambda to, node: n.Sequence_("tuple", to.exprs(node.elts)),
+    ast.List: lambda to, node: n.Sequence_("list", to.exprs(node.elts)),
+    ast.Set: lambda to, node: n.Sequence_("set", to.exprs(node.elts)),
+    ast.Starred: lambda to, node: n.Star(to.expr(node.value)),
+    ast.Dict: lambda to, node: n.Dict([to.optional(key) for key in node.keys], to.exprs(node.values)),
+    ast.Lambda: lambda to, node: n.Lambda(to.params(node.args), to.expr(node.body)),
+    ast.ListComp: _comprehension("list"),
+    ast.SetComp: _comprehension("set"),
+    ast.GeneratorExp: _comprehension("generator"),
+    ast.DictComp: _dict_comprehension,
+    ast.NamedExpr: lambda to, node: n.Walrus(to.expr(node.target), to.expr(node.value)),
+    ast.Await: lambda to, node: n.Opaque((to.expr(node.value),)),
+    ast.Yield: _yield,
+    ast.YieldFrom: lambda to, node: n.Opaque((to.expr(node.value),)),
 }
-if hasattr(cst, "TemplatedString"):
-    _EXPRESSIONS[cst.TemplatedString] = lambda to, node: n.FString(list(_formatted(to, node)))
+if hasattr(ast, "TemplateStr"):
+    _EXPRESSIONS[ast.TemplateStr] = _formatted
 
 
 # Statements
 
 
-def _assign(to: _Lowering, node: cst.Assign) -> n.Stmt:
+def _assign(to: _Lowering, node: ast.Assign) -> n.Stmt:
     value = to.expr(node.value)
-    return n.Assign([to.expr(target.target) for target in node.targets], value)
+    return n.Assign(to.exprs(node.targets), value)
 
 
-def _annotated(to: _Lowering, node: cst.AnnAssign) -> n.Stmt:
-    return n.Assign((to.expr(node.target),), to.optional(node.value), to.expr(node.annotation.annotation))
+def _annotated(to: _Lowering, node: ast.AnnAssign) -> n.Stmt:
+    return n.Assign((to.expr(node.target),), to.optional(node.value), to.expr(node.annotation))
 
 
-def _type_alias(to: _Lowering, node: cst.TypeAlias) -> n.Stmt:
-    return n.Assign((to.expr(node.name),), to.expr(node.value))
+def _augmented(to: _Lowering, node: ast.AugAssign) -> n.Stmt:
+    return n.AugAssign(to.expr(node.target), _OPERATORS[type(node.op)], to.expr(node.value))
 
 
-def _if(to: _Lowering, node: cst.If) -> n.Stmt:
+def _if(to: _Lowering, node: ast.If) -> n.Stmt:
     """An elif chain is taken apart in a loop, from its last branch up."""
     branches = [node]
-    while type(branches[-1].orelse) is cst.If:
-        branches.append(branches[-1].orelse)
-    last = branches[-1].orelse
-    below: tuple[n.Stmt, ...] = () if last is None else to.suite(last.body)
+    while (inner := _elif(branches[-1])) is not None:
+        branches.append(inner)
+    if len(branches) > MAX_DEPTH:
+        raise TooDeep(to.piece.first)
+    below = to.block(branches[-1].orelse)
     while True:
         branch = branches.pop()
-        made = n.If(to.expr(branch.test), to.suite(branch.body), below)
+        made = n.If(to.expr(branch.test), to.block(branch.body), below)
         if not branches:
             return made
-        made.cst, made.piece, made.comment = branch, to.piece, to.comments.of_block(branch)
+        to.place(made, branch, to.block_comment(branch))
         below = (made,)
 
 
-def _for(to: _Lowering, node: cst.For) -> n.Stmt:
-    return n.For(to.expr(node.target), to.expr(node.iter), to.suite(node.body), to.orelse(node.orelse))
+def _elif(node: ast.If) -> ast.If | None:
+    """The only statement below an else, where it is an `if`: the two ways of writing it are one."""
+    orelse = node.orelse
+    return orelse[0] if len(orelse) == 1 and isinstance(orelse[0], ast.If) else None
 
 
-def _while(to: _Lowering, node: cst.While) -> n.Stmt:
-    return n.While(to.expr(node.test), to.suite(node.body), to.orelse(node.orelse))
+def _for(to: _Lowering, node: Any) -> n.Stmt:
+    return n.For(to.expr(node.target), to.expr(node.iter), to.block(node.body), to.block(node.orelse))
 
 
-def _with(to: _Lowering, node: cst.With) -> n.Stmt:
-    items = [to.expr(item.item) for item in node.items]
-    targets = [None if item.asname is None else to.expr(item.asname.name) for item in node.items]
-    return n.With(items, targets, to.suite(node.body))
+def _while(to: _Lowering, node: ast.While) -> n.Stmt:
+    return n.While(to.expr(node.test), to.block(node.body), to.block(node.orelse))
+
+
+def _with(to: _Lowering, node: Any) -> n.Stmt:
+    items = [to.expr(item.context_expr) for item in node.items]
+    targets = [to.optional(item.optional_vars) for item in node.items]
+    return n.With(items, targets, to.block(node.body))
 
 
 def _try(to: _Lowering, node: Any) -> n.Stmt:
-    body = to.suite(node.body)
+    body = to.block(node.body)
     handlers = [_handler(to, handler) for handler in node.handlers]
-    return n.Try(body, handlers, to.orelse(node.orelse), to.orelse(node.finalbody))
+    return n.Try(body, handlers, to.block(node.orelse), to.block(node.finalbody))
 
 
-def _handler(to: _Lowering, node: Any) -> n.Handler:
-    name = None if node.name is None else node.name.name.value
-    made = n.Handler(to.optional(node.type), name, to.suite(node.body))
-    made.cst, made.piece, made.comment = node, to.piece, to.comments.of_block(node)
+def _handler(to: _Lowering, node: ast.ExceptHandler) -> n.Handler:
+    made = n.Handler(to.optional(node.type), node.name, to.block(node.body))
+    to.place(made, node, to.block_comment(node))
     return made
 
 
-def _match(to: _Lowering, node: cst.Match) -> n.Stmt:
+def _match(to: _Lowering, node: ast.Match) -> n.Stmt:
+    to.piece.mark_subject(node.subject)
     return n.Match(to.expr(node.subject), [_case(to, case) for case in node.cases])
 
 
-def _case(to: _Lowering, node: cst.MatchCase) -> n.Case:
-    names = list(_captures(node.pattern))
-    made = n.Case(names, to.optional(node.guard), to.suite(node.body))
-    made.cst, made.piece, made.comment = node, to.piece, to.comments.of_block(node)
+def _case(to: _Lowering, node: ast.match_case) -> n.Case:
+    made = n.Case(list(_captures(node.pattern)), to.optional(node.guard), to.block(node.body))
+    to.place(made, node, to.block_comment(node))
     return made
 
 
-def _captures(pattern: cst.CSTNode) -> Iterator[str]:
+def _captures(pattern: ast.pattern) -> Iterator[str]:
     """The names a pattern binds, in the order they are written."""
-    for child in pattern.children:
-        if isinstance(child, _PATTERNS):
+    for child in ast.iter_child_nodes(pattern):
+        if isinstance(child, ast.pattern):
             yield from _captures(child)
     name = None
-    if isinstance(pattern, (cst.MatchAs, cst.MatchStar)):
+    if isinstance(pattern, (ast.MatchAs, ast.MatchStar)):
         name = pattern.name
-    elif isinstance(pattern, cst.MatchMapping):
+    elif isinstance(pattern, ast.MatchMapping):
         name = pattern.rest
     if name is not None:
-        yield name.value
+        yield name
 
 
-_PATTERNS = (
-    cst.MatchPattern,
-    cst.MatchSequenceElement,
-    cst.MatchMappingElement,
-    cst.MatchKeywordElement,
-    cst.MatchOrElement,
-    cst.MatchStar,
-)
+def _delete(to: _Lowering, node: ast.Delete) -> n.Stmt:
+    targets = node.targets
+    only = targets[0]
+    return n.Delete(to.exprs(only.elts if len(targets) == 1 and isinstance(only, ast.Tuple) else targets))
 
 
-def _delete(to: _Lowering, node: cst.Del) -> n.Stmt:
-    target = node.target
-    return n.Delete(to.elements(target.elements) if type(target) is cst.Tuple else (to.expr(target),))
-
-
-def _import(to: _Lowering, node: Any) -> n.Stmt:
+def _import(to: _Lowering, node: ast.Import) -> n.Stmt:
     names = []
     for alias in node.names:
-        dotted = _dotted(alias.name)
-        if alias.asname is None:
-            head = dotted.partition(".")[0]
-            names.append((head, head))
-        else:
-            names.append((alias.asname.name.value, dotted))
+        head = alias.name.partition(".")[0]
+        names.append((head, head) if alias.asname is None else (alias.asname, alias.name))
     return n.Import(names)
 
 
-def _import_from(to: _Lowering, node: Any) -> n.Stmt:
-    base = "." * len(node.relative) + ("" if node.module is None else _dotted(node.module))
-    prefix = base if not base or base.endswith(".") else base + "."
-    if type(node.names) is cst.ImportStar:
-        return n.Import([("*", prefix + "*")])
-    names = []
-    for alias in node.names:
-        name = alias.name.value
-        names.append((name if alias.asname is None else alias.asname.name.value, prefix + name))
-    return n.Import(names)
+def _import_from(to: _Lowering, node: ast.ImportFrom) -> n.Stmt:
+    base = "." * node.level + (node.module or "")
+    prefix = base if base.endswith(".") else base + "."
+    return n.Import([(alias.asname or alias.name, prefix + alias.name) for alias in node.names])
 
 
-def _dotted(node: Any) -> str:
-    parts = []
-    while type(node) is cst.Attribute:
-        parts.append(node.attr.value)
-        node = node.value
-    return ".".join([node.value, *reversed(parts)])
-
-
-def _function(to: _Lowering, node: cst.FunctionDef) -> n.Stmt:
+def _function(to: _Lowering, node: Any) -> n.Stmt:
     return n.FunctionDef(
-        node.name.value,
-        to.params(node.params),
-        to.suite(node.body),
-        [to.expr(decorator.decorator) for decorator in node.decorators],
-        None if node.returns is None else to.expr(node.returns.annotation),
+        node.name,
+        to.params(node.args),
+        to.block(node.body),
+        to.exprs(node.decorator_list),
+        to.optional(node.returns),
         _docstring(node.body),
-        node.asynchronous is not None,
+        type(node) is ast.AsyncFunctionDef,
     )
 
 
-def _class(to: _Lowering, node: cst.ClassDef) -> n.Stmt:
-    bases = [to.expr(base.value) for base in node.bases if not base.star]
-    decorators = [to.expr(decorator.decorator) for decorator in node.decorators]
-    return n.ClassDef(node.name.value, bases, to.suite(node.body), decorators, _docstring(node.body))
+def _class(to: _Lowering, node: ast.ClassDef) -> n.Stmt:
+    bases = [to.expr(base) for base in node.bases if not isinstance(base, ast.Starred)]
+    return n.ClassDef(node.name, bases, to.block(node.body), to.exprs(node.decorator_list), _docstring(node.body))
 
 
-def _docstring(suite: Any) -> str:
-    first = suite.body[0] if suite.body else None
-    if type(first) is cst.SimpleStatementLine:
-        first = first.body[0]
-    if type(first) is not cst.Expr or not isinstance(first.value, cst.BaseString):
-        return ""
-    value = first.value.evaluated_value if type(first.value) is cst.ConcatenatedString else None
-    if type(first.value) is cst.SimpleString:
-        value = string_value(first.value.value)
-    return value if isinstance(value, str) else ""
+def _docstring(body: Sequence[ast.stmt]) -> str:
+    first = body[0]
+    if type(first) is ast.Expr and type(first.value) is ast.Constant:
+        value = first.value.value
+        return value if isinstance(value, str) else ""
+    return ""
 
 
 _STATEMENTS: dict[type, Callable[[_Lowering, Any], n.Stmt]] = {
-    cst.Assign: _assign,
-    cst.AnnAssign: _annotated,
-    cst.AugAssign: lambda to, node: n.AugAssign(
-        to.expr(node.target), _OPERATORS[type(node.operator)], to.expr(node.value)
-    ),
-    cst.Expr: lambda to, node: n.ExprStmt(to.expr(node.value)),
-    cst.Return: lambda to, node: n.Return(to.optional(node.value)),
-    cst.If: _if,
-    cst.For: _for,
-    cst.While: _while,
-    cst.With: _with,
-    cst.Try: _try,
-    cst.TryStar: _try,
-    cst.Match: _match,
-    cst.Raise: lambda to, node: n.Raise(to.optional(node.exc)),
-    cst.Assert: lambda to, node: n.Assert(to.expr(node.test), to.optional(node.msg)),
-    cst.Del: _delete,
-    cst.Import: _import,
-    cst.ImportFrom: _import_from,
-    cst.Pass: lambda to, node: n.Flow("pass"),
-    cst.Break: lambda to, node: n.Flow("break"),
-    cst.Continue: lambda to, node: n.Flow("continue"),
-    cst.Global: lambda to, node: n.Flow("global"),
-    cst.Nonlocal: lambda to, node: n.Flow("nonlocal"),
-    cst.FunctionDef: _function,
-    cst.ClassDef: _class,
-    cst.TypeAlias: _type_alias,
+    ast.Assign: _assign,
+    ast.AnnAssign: _annotated,
+    ast.AugAssign: _augmented,
+    ast.Expr: lambda to, node: n.ExprStmt(to.expr(node.value)),
+    ast.Return: lambda to, node: n.Return(to.optional(node.value)),
+    ast.If: _if,
+    ast.For: _for,
+    ast.AsyncFor: _for,
+    ast.While: _while,
+    ast.With: _with,
+    ast.AsyncWith: _with,
+    ast.Try: _try,
+    ast.Match: _match,
+    ast.Raise: lambda to, node: n.Raise(to.optional(node.exc)),
+    ast.Assert: lambda to, node: n.Assert(to.expr(node.test), to.optional(node.msg)),
+    ast.Delete: _delete,
+    ast.Import: _import,
+    ast.ImportFrom: _import_from,
+    ast.Pass: lambda to, node: n.Flow("pass"),
+    ast.Break: lambda to, node: n.Flow("break"),
+    ast.Continue: lambda to, node: n.Flow("continue"),
+    ast.Global: lambda to, node: n.Flow("global"),
+    ast.Nonlocal: lambda to, node: n.Flow("nonlocal"),
+    ast.FunctionDef: _function,
+    ast.AsyncFunctionDef: _function,
+    ast.ClassDef: _class,
 }
-if hasattr(cst, "LazyImport"):
-    _STATEMENTS[cst.LazyImport] = _import
-    _STATEMENTS[cst.LazyImportFrom] = _import_from
+if hasattr(ast, "TryStar"):
+    _STATEMENTS[ast.TryStar] = _try
+if hasattr(ast, "TypeAlias"):
+    _STATEMENTS[ast.TypeAlias] = lambda to, node: n.Assign((to.expr(node.name),), to.expr(node.value))
+
+_COMPOUND = frozenset(kind for kind in _STATEMENTS if issubclass(kind, ast.AST) and {"body", "cases"} & {*kind._fields})

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from msalint.source import SourceError
 from msalint.syntax import nodes as n
 from msalint.syntax.depth import TooDeep
 from msalint.syntax.lower import lower
 from msalint.syntax.outline import Outline, Stretch, outline
-from msalint.syntax.piece import parse_piece
+from msalint.syntax.piece import HostPiece
+
+if TYPE_CHECKING:
+    from msalint.syntax.piece_libcst import LibcstPiece
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,7 @@ class Module:
     """A file. `imports` maps local names to dotted ones; `wanted` are the definitions worth a look.
 
     `Module(candidates(text), filename)` is a file behind the gate, `Module.from_text` any file at all.
-    A definition is parsed when it is first asked for, and kept. One that can't be read is None, and in `gave_up`.
+    A definition is lowered when it is first asked for, and kept. One that can't be read is None, and in `gave_up`.
     """
 
     def __init__(self, outline: Outline, filename: str) -> None:
@@ -51,7 +55,7 @@ class Module:
 
     @property
     def read(self) -> tuple[Stretch, ...]:
-        """The stretches that have been parsed so far."""
+        """The stretches that have been read so far."""
         return tuple(self._read)
 
     def definition(self, name: str) -> n.Stmt | None:
@@ -81,23 +85,30 @@ class Module:
                         yield statement
 
     def read_stretch(self, stretch: Stretch) -> tuple[n.Stmt, ...]:
-        """The statements of one stretch, parsed when first asked for; none where it could not be read."""
+        """The statements of one stretch, read when first asked for; none where it could not be read."""
         if stretch not in self._read:
             self._read[stretch] = self._parse(stretch)
         return self._read[stretch]
 
     def _parse(self, stretch: Stretch) -> tuple[n.Stmt, ...]:
-        source = self.outline
         try:
-            piece = source.whole
-            if piece is None:
-                piece = parse_piece(self.filename, source.text, source.starts, stretch.first, stretch.last)
-                return lower(piece)
-            inside = [s for s in piece.module.body if stretch.first <= piece.span_of(s).start.line <= stretch.last]
-            return lower(piece, inside)
+            if self.outline.whole is not None:
+                return _lower_newer(self.outline.whole, stretch)
+            source = self.outline
+            return lower(
+                HostPiece(self.filename, source.text, source.starts, stretch.first, stretch.last, stretch.body)
+            )
         except (SourceError, TooDeep) as error:
             self.gave_up.append(GaveUp(stretch.first, stretch.names, str(error)))
             return ()
+
+
+def _lower_newer(piece: LibcstPiece, stretch: Stretch) -> tuple[n.Stmt, ...]:
+    """The statements of a stretch in a file that libcst has read the whole of."""
+    from msalint.syntax.lower_libcst import lower as lower_libcst
+
+    inside = [s for s in piece.module.body if stretch.first <= piece.span_of(s).start.line <= stretch.last]
+    return lower_libcst(piece, inside)
 
 
 def _binders(body: Iterable[n.Stmt], name: str) -> Iterator[n.Stmt]:

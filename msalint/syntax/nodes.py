@@ -1,8 +1,8 @@
 """The reader's tree: Python as the flow analysis reads it, without whitespace, parentheses and spelling.
 
-`lower.py` makes it from libcst nodes; nothing else does. Every node remembers the libcst node that it came from and
-the piece of source it stands in, so that its place and text can be worked out when a report asks for them, and only
-then: positions of a whole file cost more than its analysis.
+`lower.py` makes it from the interpreter's own tree, `lower_libcst.py` from libcst's where a file is newer than the
+interpreter; nothing else does. Every node remembers what it came from and the piece of source it stands in, so that
+its place and text can be worked out when a report asks for them, and only then.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class Node:
-    """A place in the code. `cst` is the libcst node (kept opaque here), `piece` the parsed stretch it belongs to."""
+    """A place in the code. `origin` is what the parser made of it (opaque here), `piece` the stretch it belongs to."""
 
-    __slots__ = ("cst", "piece")
-    cst: Any
+    __slots__ = ("origin", "piece")
+    origin: Any
     piece: Piece
 
     fields: tuple[str, ...] = ()
@@ -30,7 +30,7 @@ class Node:
 
     @property
     def span(self) -> Span:
-        return self.piece.span_of(self.cst)
+        return self.piece.span_of(self.origin)
 
     @property
     def line(self) -> int:
@@ -39,7 +39,7 @@ class Node:
 
     @property
     def text(self) -> str:
-        return self.piece.text_of(self.cst)
+        return self.piece.text_of(self.origin)
 
     def children(self) -> Iterator[Node]:
         """The nodes right below, in the order they are written."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from msalint.diagnostic import Position
@@ -14,7 +14,7 @@ from msalint.syntax.depth import MAX_DEPTH, bracket_depth
 from msalint.syntax.depth import TooDeep as TooDeep
 
 if TYPE_CHECKING:
-    from msalint.syntax.piece import Piece
+    from msalint.syntax.piece_libcst import LibcstPiece
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,8 @@ class Stretch:
 
     `first` and `last` are lines from 1, decorators included. `kind` is "class", "def", "assign", "import" or "other".
     `names` are those bound here other than by an import, `definitions` those of them that a class or def statement
-    binds (inside an `if` or `try` too), `bases` the written bases of a class.
+    binds (inside an `if` or `try` too), `bases` the written bases of a class. `body` is what the host's parser made of
+    it, nothing where libcst read the file.
     """
 
     first: int
@@ -32,6 +33,7 @@ class Stretch:
     names: tuple[str, ...] = ()
     definitions: tuple[str, ...] = ()
     bases: tuple[str, ...] = ()
+    body: tuple[ast.stmt, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Outline:
     stretches: tuple[Stretch, ...]
     imports: dict[str, str]
     stars: tuple[str, ...] = ()
-    whole: Piece | None = None
+    whole: LibcstPiece | None = None
     wanted: tuple[str, ...] = ()
     scripted: bool = True
 
@@ -83,7 +85,7 @@ def assemble(
     starts: tuple[int, ...],
     stretches: tuple[Stretch, ...],
     imports: Iterable[tuple[str, str]],
-    whole: Piece | None = None,
+    whole: LibcstPiece | None = None,
 ) -> Outline:
     """An outline in which every definition is wanted; of two imports of one name the first counts."""
     named: dict[str, str] = {}
@@ -153,7 +155,7 @@ def _stretch(together: Sequence[ast.stmt], last: int) -> Stretch:
     if isinstance(only, ast.ClassDef):
         bases = tuple(filter(None, (_dotted(base) for base in only.bases)))
     kind = next((kind for of, kind in _KINDS if isinstance(only, of)), "other")
-    return Stretch(first, last, kind, names, definitions, bases)
+    return Stretch(first, last, kind, names, definitions, bases, tuple(together))
 
 
 _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (

@@ -1,50 +1,39 @@
-"""One parsed stretch of a file, and where in the file each of its libcst nodes stands."""
+"""Where in a file the nodes of one stretch stand: worked out from the interpreter's own parser, when asked for."""
 
 from __future__ import annotations
 
+import ast
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from keyword import iskeyword
 from typing import Any
 
-import libcst as cst
-from libcst._nodes.internal import CodegenState
-
 from msalint.diagnostic import Position, Span
-from msalint.source import SourceError
-from msalint.syntax.depth import TooDeep, nests_too_deeply
+from msalint.syntax.tokens import Comment, comments, one_literal
 
 TEXT_LIMIT = 8_000_000
 """Characters of one stretch; a longer one is generated data and is given up."""
 
 
-_PLACE = re.compile(r"error at (\d+):(\d+)")
-
-
 class Piece:
-    """A top-level definition or statement, or a whole file, parsed by libcst.
+    """A top-level definition or statement, or a whole file, whichever parser read it.
 
     `text` is the text of the whole file, `starts` its `line_starts` (shared by all pieces of the file), `first` and
-    `last` the lines of the piece. Positions are worked out at the first demand, for the whole piece at once, by writing
-    its tree out again and noting the offset at which each node begins and ends.
+    `last` the lines of the piece.
     """
 
-    __slots__ = ("_spans", "filename", "first", "last", "module", "starts", "text")
+    __slots__ = ("filename", "first", "last", "starts", "text")
 
-    def __init__(
-        self, filename: str, text: str, starts: Sequence[int], first: int, last: int, module: cst.Module
-    ) -> None:
-        self.filename, self.text, self.starts = filename, text, starts
-        self.first, self.last, self.module = first, last, module
-        self._spans: dict[int, tuple[int, int]] | None = None
+    def __init__(self, filename: str, text: str, starts: Sequence[int], first: int, last: int) -> None:
+        self.filename, self.text, self.starts, self.first, self.last = filename, text, starts, first, last
 
     @property
     def bounds(self) -> tuple[int, int]:
         """The offsets in the text between which the piece stands, its last newline included."""
-        return self.starts[self.first - 1], _end(self.text, self.starts, self.last)
+        return self.starts[self.first - 1], self.end_of(self.last)
 
-    def span_of(self, node: cst.CSTNode) -> Span:
+    def span_of(self, origin: Any) -> Span:
         """Where a node of this piece stands in the file: 1-based lines, 1-based columns in characters.
 
         Parentheses around an expression belong to its span where code written behind the span would otherwise bind
@@ -52,126 +41,195 @@ class Piece:
         does not, and `.contiguous()` may follow either. A statement has no leading comments, no semicolon and no
         newline in its span; a decorated definition starts at `def` or `class`; a parameter ends before its comma.
         """
-        start, end = self._range_of(node)
+        start, end = self.range_of(origin)
         return Span(self._position(start), self._position(end))
 
-    def text_of(self, node: cst.CSTNode) -> str:
+    def text_of(self, origin: Any) -> str:
         """The source text of a node, just as it is written in the file."""
-        start, end = self._range_of(node)
+        start, end = self.range_of(origin)
         return self.text[start:end]
 
-    def _range_of(self, node: cst.CSTNode) -> tuple[int, int]:
-        if self._spans is None:
-            self._spans = _spans(self.module, self.starts[self.first - 1])
-        found = self._spans.get(id(node))
-        return found if found is not None else self._first_line()
+    def range_of(self, origin: Any) -> tuple[int, int]:
+        """The offsets in the text between which a node stands."""
+        raise NotImplementedError
 
-    def _first_line(self) -> tuple[int, int]:
-        """What a place is given whose tree is too deep to be written out."""
-        start, end = self.starts[self.first - 1], _end(self.text, self.starts, self.first)
-        return start, start + len(self.text[start:end].rstrip("\r\n"))
+    def end_of(self, line: int) -> int:
+        """The offset behind a line and its newline."""
+        return self.starts[line] if line < len(self.starts) else len(self.text)
+
+    def line_at(self, offset: int) -> int:
+        """The line, from 1, in which an offset of the text stands."""
+        return bisect_right(self.starts, offset)
 
     def _position(self, offset: int) -> Position:
-        line = bisect_right(self.starts, offset)
+        line = self.line_at(offset)
         return Position(line, offset - self.starts[line - 1] + 1)
 
 
-def parse_piece(filename: str, text: str, starts: Sequence[int], first: int, last: int) -> Piece:
-    """Parse lines `first` to `last` of a text, which must be whole statements without indentation.
+class Between:
+    """The origin of what the interpreter has no node for: from one of its nodes to another.
 
-    Raises SourceError where they are not Python, TooDeep where they are nested too deeply.
+    Parentheses around either belong to it; so do `stars` of a parameter in front of the first.
     """
-    stretch = text[starts[first - 1] : _end(text, starts, last)]
-    if len(stretch) > TEXT_LIMIT or nests_too_deeply(stretch):
-        raise TooDeep(first)
-    try:
-        module = cst.parse_module(stretch)
-    except cst.ParserSyntaxError as error:
-        place = _PLACE.search(error.message)
-        line, column = (int(place[1]), int(place[2]) + 1) if place else (1, 1)
-        raise SourceError("libcst can't parse this", Position(first + line - 1, max(column, 1))) from error
-    except RecursionError as error:
-        raise TooDeep(first) from error
-    return Piece(filename, text, starts, first, last, module)
+
+    __slots__ = ("first", "last", "stars")
+
+    def __init__(self, first: ast.AST, last: ast.AST, stars: str = "") -> None:
+        self.first, self.last, self.stars = first, last, stars
 
 
-def _end(text: str, starts: Sequence[int], line: int) -> int:
-    """The offset behind a line and its newline."""
-    return starts[line] if line < len(starts) else len(text)
-
-
-_PARENTHESES_APART = (
-    cst.Name,
-    cst.Attribute,
-    cst.Call,
-    cst.Subscript,
-    cst.List,
-    cst.Set,
-    cst.Dict,
-    cst.ListComp,
-    cst.SetComp,
-    cst.DictComp,
-    cst.SimpleString,
-    cst.FormattedString,
-    cst.StarredElement,
+_PARENTHESES_APART = frozenset(
+    {
+        ast.Name,
+        ast.Attribute,
+        ast.Call,
+        ast.Subscript,
+        ast.List,
+        ast.Set,
+        ast.Dict,
+        ast.ListComp,
+        ast.SetComp,
+        ast.DictComp,
+        ast.Starred,
+        ast.Slice,
+    }
 )
 """Expressions that stay whole whatever is written behind them."""
 
-
-class _Offsets(CodegenState):
-    """Writes a tree out and notes, by the id of each node, the offsets in the file between which it stands."""
-
-    def __init__(self, module: cst.Module, offset: int) -> None:
-        super().__init__(module.default_indent, module.default_newline)
-        self.offset = offset
-        self.spans: dict[int, tuple[int, int]] = {}
-        self.open: list[int] = []
-
-    def add_token(self, value: str) -> None:
-        self.offset += len(value)
-
-    def add_indent_tokens(self) -> None:
-        for token in self.indent_tokens:
-            self.offset += len(token)
-
-    def pop_trailing_newline(self) -> None:
-        pass
-
-    def before_codegen(self, node: cst.CSTNode) -> None:
-        self.open.append(self.offset)
-
-    def after_codegen(self, node: cst.CSTNode) -> None:
-        start = self.open.pop()
-        if isinstance(node, cst.Param):
-            last = node.default or node.annotation or node.name
-            self.spans[id(node)] = (start, self.spans[id(last)][1])
-        else:
-            self.spans.setdefault(id(node), (start, self.offset))
-
-    @contextmanager
-    def record_syntactic_position(
-        self, node: cst.CSTNode, *, start_node: cst.CSTNode | None = None, end_node: cst.CSTNode | None = None
-    ) -> Iterator[None]:
-        start = self.offset
-        yield
-        if isinstance(node, cst.BaseExpression) and not isinstance(node, _PARENTHESES_APART):
-            return
-        if start_node is not None:
-            start = self.spans[id(start_node)][0]
-        self.spans[id(node)] = (start, self.offset if end_node is None else self.spans[id(end_node)][1])
+_BLANK = re.compile(r"(?:[\s\\]|#[^\r\n]*)*")
+_WORD_BEFORE = re.compile(r"\w+\Z")
+_CASE = re.compile(r"\bcase\Z")
 
 
-def _spans(module: cst.Module, offset: int) -> dict[int, tuple[int, int]]:
-    state = _Offsets(module, offset)
-    with suppress(RecursionError):
-        module._codegen(state)
-    return state.spans
+class HostPiece(Piece):
+    """A stretch that the interpreter's own parser has read. The origins of its nodes are nodes of `ast`."""
+
+    __slots__ = ("_comments", "_statements", "_subjects", "body")
+
+    def __init__(
+        self, filename: str, text: str, starts: Sequence[int], first: int, last: int, body: Sequence[ast.stmt]
+    ) -> None:
+        super().__init__(filename, text, starts, first, last)
+        self.body = body
+        self._comments: dict[int, Comment] | None = None
+        self._subjects: set[int] = set()
+        self._statements: set[int] | None = None
+
+    @property
+    def comments(self) -> dict[int, Comment]:
+        """The comments of the piece by their lines."""
+        if self._comments is None:
+            self._comments = comments(self.text, self.starts, *self.bounds)
+        return self._comments
+
+    def mark_subject(self, node: ast.expr) -> None:
+        """Note that parentheses behind the word `match` belong to a node, and are not those of a call."""
+        self._subjects.add(id(node))
+
+    def offset(self, line: int, column: int) -> int:
+        """The offset in the text of a place that the parser gave: the column counts bytes of UTF-8."""
+        start = self.starts[line - 1]
+        if self.text.isascii():
+            return start + column
+        written = self.text[start : self.end_of(line)]
+        return start + (column if written.isascii() else len(written.encode()[:column].decode()))
+
+    def range_of(self, origin: Any) -> tuple[int, int]:
+        kind = type(origin)
+        if kind is Between:
+            return self._between(origin)
+        if kind is ast.match_case:
+            return self._case(origin)
+        start, end = self.bare(origin)
+        if kind in _PARENTHESES_APART or not isinstance(origin, ast.expr):
+            return start, end
+        if isinstance(origin, ast.Constant) and isinstance(origin.value, (bool, type(None))):
+            return start, end
+        if _is_string(origin) and one_literal(self.text, start, end):
+            return start, end
+        return self._with_parentheses(origin, start, end)
+
+    def bare(self, node: Any) -> tuple[int, int]:
+        """The offsets that the parser gives a node."""
+        return self.offset(node.lineno, node.col_offset), self.offset(node.end_lineno, node.end_col_offset)
+
+    def wide(self, node: ast.AST) -> tuple[int, int]:
+        """The offsets of a node with all parentheses around it."""
+        start, end = self.bare(node)
+        return self._with_parentheses(node, start, end) if isinstance(node, ast.expr) else (start, end)
+
+    def _between(self, origin: Between) -> tuple[int, int]:
+        start, end = self.wide(origin.first)
+        if origin.last is not origin.first:
+            end = self.wide(origin.last)[1]
+        for _ in origin.stars:
+            start = self.text.rindex("*", 0, start)
+        return start, end
+
+    def _case(self, node: ast.match_case) -> tuple[int, int]:
+        """A case begins at its word, which stands before the pattern and its parentheses."""
+        start = self._back(self.bare(node.pattern)[0])
+        while self.text[start - 1] == "(":
+            start = self._back(start - 1)
+        found = _CASE.search(self.text, max(start - 5, 0), start)
+        return found.start() if found else start, self.bare(node.body[-1])[1]
+
+    def _with_parentheses(self, node: ast.AST, start: int, end: int) -> tuple[int, int]:
+        pairs: list[tuple[int, int]] = []
+        left, right = self._back(start), self._ahead(end)
+        while self.text[left - 1 : left] == "(" and self.text[right : right + 1] == ")":
+            pairs.append((left - 1, right + 1))
+            left, right = self._back(left - 1), self._ahead(right + 1)
+        if pairs and self._are_of_another(node, left, right):
+            pairs.pop()
+        return pairs[-1] if pairs else (start, end)
+
+    def _are_of_another(self, node: ast.AST, left: int, right: int) -> bool:
+        """Whether the outermost pair is that of a call, of the bases of a class or of a `with`.
+
+        `left` is the offset behind what stands before it, `right` that of what stands behind it.
+        """
+        before = self.text[left - 1 : left]
+        if self._begins_statement(left):
+            return False
+        if before and before in ")]}\"'":
+            return True
+        found = _WORD_BEFORE.search(self.text, max(left - 80, 0), left)
+        if found is None:
+            return False
+        word = found.group()
+        if word == "with":
+            alone = self.text[right : right + 1] == ":"
+            return alone and not isinstance(node, (ast.Yield, ast.YieldFrom, ast.NamedExpr))
+        return not (iskeyword(word) or (word == "match" and id(node) in self._subjects))
+
+    def _begins_statement(self, left: int) -> bool:
+        """Whether what stands behind an offset, on a line below, is the beginning of a statement."""
+        start = self._ahead(left)
+        if self.line_at(start) == self.line_at(left):
+            return False
+        if self._statements is None:
+            found = (inner for outer in self.body for inner in ast.walk(outer) if isinstance(inner, ast.stmt))
+            self._statements = {self.offset(one.lineno, one.col_offset) for one in found}
+        return start in self._statements
+
+    def _ahead(self, offset: int) -> int:
+        found = _BLANK.match(self.text, offset)
+        return offset if found is None else found.end()
+
+    def _back(self, offset: int) -> int:
+        """The offset behind the last thing before an offset that is neither blank nor a comment."""
+        text = self.text
+        while offset:
+            before = offset
+            while before and (text[before - 1].isspace() or text[before - 1] == "\\"):
+                before -= 1
+            comment = self.comments.get(self.line_at(before - 1)) if before < offset else None
+            if comment is None or not 0 <= comment.offset < before:
+                return before
+            offset = comment.offset
+        return 0
 
 
-def expressions_below(node: cst.CSTNode) -> Iterator[Any]:
-    """The outermost expressions below a node, whatever its kind."""
-    for child in node.children:
-        if isinstance(child, cst.BaseExpression):
-            yield child
-        else:
-            yield from expressions_below(child)
+def _is_string(node: ast.expr) -> bool:
+    return isinstance(node.value, (str, bytes)) if isinstance(node, ast.Constant) else isinstance(node, ast.JoinedStr)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from msalint.syntax import nodes as n
-from msalint.syntax.lower import lower
+from msalint.syntax.lower_libcst import lower
 from msalint.syntax.outline import Outline, Stretch, assemble, line_starts
-from msalint.syntax.piece import parse_piece
+from msalint.syntax.piece_libcst import parse_piece
 
 
 def whole_outline(text: str, filename: str) -> Outline:
