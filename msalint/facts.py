@@ -400,6 +400,20 @@ class MaskMisplaced(Fact):
 
 
 @dataclass(frozen=True)
+class MaskCleared(Fact):
+    """An additive mask multiplied by a 0/1 mask of what is to be kept: where that is 0, nothing is hidden any more.
+
+    `hidden_at`: where the additive mask was made; `kept_at`: where the other was. `infinite`: the additive mask is
+    -inf, so that the product is NaN there. `said`: only a docstring says that it is additive, or what is kept.
+    """
+
+    hidden_at: Site | None = None
+    kept_at: Site | None = None
+    infinite: bool = False
+    said: bool = False
+
+
+@dataclass(frozen=True)
 class MaskTiled(Fact):
     """A mask of one sample after another copied as a whole, (0 1 0 1), for heads that come as (0 0 1 1).
 
@@ -513,6 +527,19 @@ class ParameterLeftRaw(Fact):
 
     attribute: str
     data: Site
+
+
+@dataclass(frozen=True)
+class SettingOverwritten(Fact):
+    """A forward gives one of its module's settings another value, and only where `test` says so.
+
+    `attribute`: as written, `self.dropout_p`; `value`: the new one as text; `mode`: the test is of `self.training`.
+    """
+
+    attribute: str
+    value: str
+    test: Site
+    mode: bool = False
 
 
 # --- torch's attention APIs --------------------------------------------------------------------------------------
@@ -704,6 +731,7 @@ __all__ = [
     "IndivisibleHeads",
     "MaskAdded",
     "MaskArgument",
+    "MaskCleared",
     "MaskFilled",
     "MaskMisplaced",
     "MaskMultiplied",
@@ -724,6 +752,7 @@ __all__ = [
     "Scaling",
     "Scramble",
     "SdpaCalled",
+    "SettingOverwritten",
     "SizesDisagree",
     "Softmaxed",
     "TruthsCalculatedWith",

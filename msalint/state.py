@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
+from fractions import Fraction
 from itertools import count
 
-from fractions import Fraction
-
-from msalint.facts import Fact, IndivisibleHeads, ReliesOnDivision
 from msalint.diagnostic import Site
+from msalint.facts import Fact, IndivisibleHeads, ReliesOnDivision
+from msalint.registered import Registry
 from msalint.shapes.axes import Atom, Axis, Ident, Layout, ShapeVar, axis_size
 from msalint.shapes.relations import Division, Relations
 from msalint.shapes.size import Quotient, Size, Symbol
-from msalint.registered import Registry
-from msalint.shapes.vocabulary import mask_polarity, says, says_boolean, stated_polarity
+from msalint.shapes.vocabulary import mask_polarity, says, says_additive, says_boolean, stated_polarity
 from msalint.values import (
     NONE,
     Cells,
@@ -34,10 +33,13 @@ from msalint.values import (
     Tensor,
     Traits,
     Value,
+    replace,
 )
 
 _axis_serials = count(1)
 _ONE = Fraction(1)
+_SAID_TO_HIDE = -1e4
+"""What stands for the number, far below 0, of a mask that a docstring calls additive."""
 
 
 def axis_symbol(name: str) -> Symbol:
@@ -221,7 +223,10 @@ class State:
             self.conventional.add(var)
         traits = Traits(name=value.name)
         region = self._named_region(value)
-        if region is not None:
+        if any(says_additive(text, value.name) for text in self.context):
+            hidden = Region(frozenset({"given"}), "hide", name=value.name, said=True)
+            traits = replace(traits, cells=Cells(_SAID_TO_HIDE, 0.0, hidden))
+        elif region is not None:
             traits = replace(traits, cells=Cells(1.0, 0.0, region))
         # What a helper is given may be a transposed view; a module's inputs are taken to be contiguous.
         boolean = value.key in self.said_bool or any(says_boolean(text, value.name) for text in self.context)

@@ -8,15 +8,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msalint.shapes.axes import Axis, Ident, Layout, ShapeVar
 from msalint.shapes.size import Size, Symbol
 
 if TYPE_CHECKING:
     from msalint.diagnostic import Site
+
+
+Frozen = TypeVar("Frozen")
+
+
+def replace(value: Frozen, **changes: Any) -> Frozen:
+    """`dataclasses.replace` for the frozen data of this file, which has no field to check: several times as fast."""
+    other = object.__new__(type(value))
+    other.__dict__.update(value.__dict__)
+    other.__dict__.update(changes)
+    return other
 
 
 class Value:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from msalint.facts import ParameterLeftRaw, ParameterMoved, TupleUsed
@@ -41,6 +40,7 @@ from msalint.values import (
     Value,
     Wrapped,
     dtype_kind,
+    replace,
 )
 
 if TYPE_CHECKING:

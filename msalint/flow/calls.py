@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from msalint.diagnostic import Site
 from msalint.facts import TupleUsed
 from msalint.flow.attributes import BASE_LAYER, Attributes
 from msalint.flow.frame import Frame, Left
@@ -17,7 +17,6 @@ from msalint.ops import layers
 from msalint.ops.contraction import multiply
 from msalint.ops.table import METHODS, PATHS, Invocation
 from msalint.ops.wrapped import moved_copy
-from msalint.diagnostic import Site
 from msalint.state import State
 from msalint.syntax import nodes as n
 from msalint.values import (
@@ -39,6 +38,7 @@ from msalint.values import (
     Real,
     Tensor,
     Value,
+    replace,
 )
 
 MAX_DEPTH = 10

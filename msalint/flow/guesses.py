@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from msalint.facts import AttentionSite
-from msalint.ops.contraction import project
 from msalint.ops.axes import new_axis
+from msalint.ops.contraction import project
 from msalint.ops.table import Invocation
 from msalint.shapes.axes import Layout
 from msalint.shapes.vocabulary import says
@@ -25,6 +23,7 @@ from msalint.values import (
     Tensor,
     Traits,
     Value,
+    replace,
 )
 
 _KEEPING = ("norm", "ln", "layernorm", "rmsnorm", "drop", "dropout", "act", "activation", "identity", "gelu", "relu",

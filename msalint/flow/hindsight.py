@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from msalint.facts import Fact, MhaCalled, Softmaxed, TupleUsed
 from msalint.state import State
+from msalint.values import replace
 
 
 def completed(facts: Iterable[Fact], state: State) -> Iterator[Fact]:

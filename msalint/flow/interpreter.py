@@ -12,10 +12,18 @@ key that later tests of the same thing share, and the other answer gets a run of
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
-from msalint.facts import Bound, Discarded, IndivisibleHeads, PowerPrecedence, Revealed, TupleUsed, shape_of
-from msalint.flow import discarded, tests
+from msalint.facts import (
+    Bound,
+    Discarded,
+    IndivisibleHeads,
+    PowerPrecedence,
+    Revealed,
+    SettingOverwritten,
+    TupleUsed,
+    shape_of,
+)
+from msalint.flow import discarded, overwritten, tests
 from msalint.flow.calls import Calls
 from msalint.flow.frame import Frame, GivenUp, Left
 from msalint.flow.program import Program
@@ -23,7 +31,7 @@ from msalint.flow.targets import Targets
 from msalint.ops import indexing, scalars, truths
 from msalint.ops.elementwise import binary, compare, inverted, logic, negated_tensor
 from msalint.ops.indexing import Range
-from msalint.ops.table import METHODS
+from msalint.ops.table import METHODS, text_of
 from msalint.state import State
 from msalint.syntax import nodes as n
 from msalint.syntax.module import Module
@@ -37,6 +45,7 @@ from msalint.values import (
     Condition,
     Const,
     Function,
+    Instance,
     Int,
     Items,
     Layer,
@@ -50,6 +59,7 @@ from msalint.values import (
     ShapeValue,
     Tensor,
     Value,
+    replace,
 )
 
 MAX_STEPS = 16_000
@@ -478,10 +488,25 @@ class Interpreter(Calls, Targets):
         value = self.eval(node.value)
         value = self.commented(value, node)
         for target in node.targets:
+            if isinstance(target, n.Attr):
+                self._tell_overwritten(node, target, value)
             self.bind(target, value, node.value)
             if self.trace:
                 self._tell_bound(target)
         return None
+
+    def _tell_overwritten(self, node: n.Assign, target: n.Attr, value: Value) -> None:
+        """A forward that assigns one of the module's settings on some way through."""
+        body = self.frame.node
+        if not isinstance(body, n.FunctionDef) or not overwritten.is_fixed(value) or not self._in_forward():
+            return
+        holder = self.eval(target.value) if _is_path(target.value) else UNKNOWN
+        stored = self.state.attributes.get((holder.key, target.name)) if isinstance(holder, Instance) else None
+        if not overwritten.is_setting(target.name, stored) or stored == value:
+            return
+        test = overwritten.condition_of(body.body, node, target)
+        if test is not None:
+            self.state.emit(SettingOverwritten(node, target.text, text_of(value), test, "training" in test.words()))
 
     def _tell_bound(self, target: n.Expr) -> None:
         if isinstance(target, n.Sequence_):

@@ -34,6 +34,7 @@ from msalint.values import (
     ShapeValue,
     Tensor,
     Value,
+    replace,
 )
 
 if TYPE_CHECKING:
@@ -294,7 +295,6 @@ def _length_text(value: Value) -> Value:
 def _copied(value: Value) -> Value:
     """A deep copy of a layer is another layer."""
     if isinstance(value, Layer):
-        from dataclasses import replace
 
         from msalint.ops.layers import next_serial
 

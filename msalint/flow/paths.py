@@ -17,10 +17,10 @@ from msalint.flow.clashes import Clashes
 from msalint.flow.frame import Frame, GivenUp
 from msalint.flow.hindsight import completed
 from msalint.flow.interpreter import Interpreter
+from msalint.flow.program import Program, class_members, decorator_names
+from msalint.flow.projections import with_mixed_up
 from msalint.flow.stakes import attention_attributes, calls_any, is_central, stake_of, worth_reading
 from msalint.flow.validators import take_in_checks
-from msalint.flow.projections import with_mixed_up
-from msalint.flow.program import Program, class_members, decorator_names
 from msalint.ops.hiding import NaNGuards
 from msalint.shapes.vocabulary import stated_polarity
 from msalint.state import Decisions, State
@@ -36,6 +36,7 @@ from msalint.values import (
     Opaque,
     Value,
 )
+
 
 @dataclass(frozen=True)
 class Effort:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from msalint.facts import Fact, MixedUp, Projected
 from msalint.shapes.vocabulary import slot_of_name
 from msalint.syntax import nodes as n
-from msalint.values import Layer, Projection
+from msalint.values import Layer, Projection, replace
 
 if TYPE_CHECKING:
     from msalint.flow.interpreter import Interpreter

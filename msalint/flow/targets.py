@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from msalint.facts import TupleUsed
 from msalint.ops import indexing
 from msalint.ops.layout import unbound
 from msalint.shapes.axes import Axis
@@ -30,6 +28,7 @@ from msalint.values import (
     ShapeValue,
     Tensor,
     Value,
+    replace,
 )
 
 if TYPE_CHECKING:

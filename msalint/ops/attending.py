@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 
 from msalint.diagnostic import Site
@@ -17,7 +16,7 @@ from msalint.shapes.axes import Atom, Axis, Ident, axis_name
 from msalint.shapes.size import Size
 from msalint.shapes.vocabulary import BATCH, SEQ, role_of_name, says
 from msalint.state import State, is_axis_symbol
-from msalint.values import Factor, Normalised, Product, Tensor
+from msalint.values import Factor, Normalised, Product, Tensor, replace
 
 
 def scaling_of(state: State, factors: Sequence[Factor], contracted: Axis, tensors: Sequence[Tensor]) -> Scaling:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 from msalint.diagnostic import Site
@@ -16,7 +16,7 @@ from msalint.ops.mode import drops_in_eval, said_to_drop
 from msalint.ops.table import Invocation, op, text_of
 from msalint.shapes.axes import Axis, Layout, axis_name
 from msalint.state import State
-from msalint.values import NONE, Const, Factor, Items, Layer, Opaque, Real, Region, Tensor, Traits, Value
+from msalint.values import NONE, Const, Factor, Items, Layer, Opaque, Real, Region, Tensor, Traits, Value, replace
 
 
 @dataclass(frozen=True)
@@ -320,4 +320,4 @@ def with_seq(tensor: Tensor, place: int) -> Axis:
 
 
 def replaced(tensor: Tensor, **changes: object) -> Tensor:
-    return replace(tensor, **changes)  # type: ignore[arg-type]
+    return replace(tensor, **changes)

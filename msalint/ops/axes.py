@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from msalint.shapes.axes import Atom, Axis, Ident, Layout, ShapeVar, axis_size, fresh_axis
 from msalint.shapes.size import Size
 from msalint.state import State
-from msalint.values import Region, Tensor, Traits
+from msalint.values import Region, Tensor, Traits, replace
 
 
 def locate(state: State, tensor: Tensor, dim: int | None, extra: int = 0) -> tuple[Tensor, int] | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from msalint.diagnostic import Site
 from msalint.facts import SizesDisagree, shape_of
@@ -22,7 +21,7 @@ from msalint.shapes.axes import Atom, Axis, Ident, Layout, ShapeVar, axis_name
 from msalint.shapes.notation import NotationError, parse_einsum
 from msalint.shapes.size import Size
 from msalint.state import State
-from msalint.values import Const, Factor, Items, Product, Projection, Tensor, Traits, Value
+from msalint.values import Const, Factor, Items, Product, Projection, Tensor, Traits, Value, replace
 
 
 @op("matmul bmm __matmul__", on="torch method")

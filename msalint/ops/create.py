@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 from msalint.diagnostic import Site
 from msalint.ops.axes import new_axis
@@ -13,7 +12,7 @@ from msalint.shapes.axes import Axis, Ident, Layout, ShapeVar, fresh
 from msalint.shapes.size import Size
 from msalint.shapes.vocabulary import says
 from msalint.state import dense
-from msalint.values import Cells, Const, Int, Items, Many, Opaque, Real, Region, Tensor, Traits, Value, Wrapped
+from msalint.values import Cells, Const, Int, Items, Many, Opaque, Real, Region, Tensor, Traits, Value, Wrapped, replace
 
 _FILLS = {"zeros": 0.0, "ones": 1.0, "new_zeros": 0.0, "new_ones": 1.0, "zeros_like": 0.0, "ones_like": 1.0}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from msalint.ops.axes import dense_like, new_axis, vague
 from msalint.ops.contraction import lettered_product
@@ -13,7 +12,7 @@ from msalint.shapes.notation import ELLIPSIS, EinopsSide, NotationError, parse_e
 from msalint.shapes.reshape import first_broken_merge, reshape
 from msalint.shapes.size import Size
 from msalint.state import State, axis_symbol
-from msalint.values import Const, Items, Tensor, Value
+from msalint.values import Const, Items, Tensor, Value, replace
 
 
 @op("", on="einops.rearrange")

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from dataclasses import replace
 
 from msalint.diagnostic import Site
-from msalint.facts import SizesDisagree, ZeroTimesInfinity
+from msalint.facts import MaskCleared, SizesDisagree, ZeroTimesInfinity
 from msalint.ops.attending import tell_late_scale
 from msalint.ops.axes import copied_layout, distinct, elementwise_layout, forget_content, joint_layout, new_axis, vague
 from msalint.ops.hiding import FAR_BELOW
@@ -30,6 +29,7 @@ from msalint.values import (
     Tensor,
     Traits,
     Value,
+    replace,
 )
 
 _ARITHMETIC: dict[str, Callable[[float, float], float]] = {
@@ -341,6 +341,9 @@ def _joint_cells(state: State, sign: str, a: Cells, b: Cells, at: Site) -> Cells
         return mapped
     if a.region is None or b.region is None:
         return None
+    if sign == "*":
+        _tell_cleared(state, a, b, at)
+        _tell_cleared(state, b, a, at)
     zero_one = {a.inside, a.outside} == {b.inside, b.outside} == {0.0, 1.0}
     if sign == "*" and zero_one:
         return _combined(a, b, union=False)
@@ -349,6 +352,18 @@ def _joint_cells(state: State, sign: str, a: Cells, b: Cells, at: Site) -> Cells
         lowest = min(v for v in (a.inside, a.outside) if v is not None)
         return Cells(lowest, 0.0, hides[0].joined(hides[1], union=True), at)
     return None
+
+
+def _tell_cleared(state: State, additive: Cells, factor: Cells, at: Site) -> None:
+    """An additive mask times a 0/1 mask of what is kept: 0 clears what was hidden there, 1 keeps it hidden."""
+    hidden = additive.where(lambda x: x <= FAR_BELOW)
+    kept = factor.where(bool) if {factor.inside, factor.outside} == {0.0, 1.0} else None
+    if hidden is None or kept is None or not kept.strong or kept.meaning_or_triangle() != "keep":
+        return
+    if kept.side == "lower" and (kept.offset or 0) < 0:
+        return
+    infinite = -math.inf in {additive.inside, additive.outside}
+    state.emit(MaskCleared(at, additive.at or hidden.made_at, kept.made_at or factor.at, infinite, said=hidden.said))
 
 
 def _combined(a: Cells | None, b: Cells | None, union: bool) -> Cells | None:

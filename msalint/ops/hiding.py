@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from msalint.diagnostic import Site
 from msalint.facts import Fact, MaskAdded, MaskedAfterSoftmax, MaskFilled, MaskMultiplied
 from msalint.shapes.vocabulary import says
 from msalint.state import State
-from msalint.values import Cells, MaskUse, Normalised, Opaque, Region, Tensor
+from msalint.values import Cells, MaskUse, Normalised, Opaque, Region, Tensor, replace
 
 FAR_BELOW = -50.0
 """A mask value at or below this hides a key, as opposed to a bias."""

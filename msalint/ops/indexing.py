@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from msalint.diagnostic import Site
 from msalint.ops.axes import cut_axis, dense_like, drop_axis, insert_axis, set_aside, vague
@@ -12,7 +12,7 @@ from msalint.shapes.axes import ShapeVar
 from msalint.shapes.size import Size
 from msalint.shapes.vocabulary import says
 from msalint.state import State, axis_symbol
-from msalint.values import Const, Int, Items, Many, MaskUse, Opaque, Real, ShapeValue, Tensor, Traits, Value
+from msalint.values import Const, Int, Items, Many, MaskUse, Opaque, Real, ShapeValue, Tensor, Traits, Value, replace
 
 
 @dataclass(frozen=True)

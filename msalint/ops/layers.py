@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import count
 
 from msalint.diagnostic import Site
@@ -34,6 +33,7 @@ from msalint.values import (
     Tensor,
     Traits,
     Value,
+    replace,
 )
 
 _serials = count(1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from msalint.diagnostic import Site
 from msalint.facts import IndivisibleHeads, SizesDisagree, Viewed, shape_of
@@ -27,7 +26,7 @@ from msalint.shapes.reshape import Reshaped, Scramble, first_broken_merge, resha
 from msalint.shapes.size import Quotient, Size, product
 from msalint.shapes.vocabulary import BATCH, HEAD, SEQ, is_input_name, role_of_name
 from msalint.state import State, is_axis_symbol
-from msalint.values import DType, Int, Items, Many, Opaque, Rank, ShapeValue, Tensor, Value
+from msalint.values import DType, Int, Items, Many, Opaque, Rank, ShapeValue, Tensor, Value, replace
 
 Target = tuple[ShapeVar | None, list[Size | None]]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from msalint.diagnostic import Site
 from msalint.ops.axes import (
     copied_layout,
@@ -17,7 +15,7 @@ from msalint.ops.axes import (
 from msalint.ops.elementwise import broadcast
 from msalint.ops.table import Invocation, op
 from msalint.state import State, dense
-from msalint.values import Cells, Const, Items, MaskUse, Opaque, Real, Region, Tensor, Traits, Value
+from msalint.values import Cells, Const, Items, MaskUse, Opaque, Real, Region, Tensor, Traits, Value, replace
 
 
 @op("tril triu tril_ triu_")

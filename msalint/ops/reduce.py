@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from msalint.ops.attending import contract_weights
 from msalint.ops.axes import dense_like, forget_content, locate, new_axis, vague
 from msalint.ops.table import Invocation, op
 from msalint.shapes.axes import Axis, Layout
 from msalint.shapes.size import Size
-from msalint.values import Cells, Const, Int, Items, Real, Region, Tensor, Total, Value
+from msalint.values import Cells, Const, Int, Items, Real, Region, Tensor, Total, Value, replace
 
 
 def reduced_axes(call: Invocation, tensor: Tensor, position: int = 1) -> tuple[Tensor, list[int]] | None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from fractions import Fraction
 
 from msalint.ops.table import Invocation, op
 from msalint.shapes.size import Size
 from msalint.state import State
-from msalint.values import Const, DType, Int, Items, Library, Mod, Opaque, Real, ShapeValue, Tensor, Value
+from msalint.values import Const, DType, Int, Items, Library, Mod, Opaque, Real, ShapeValue, Tensor, Value, replace
 
 
 def integer(number: int) -> Int:

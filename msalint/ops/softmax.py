@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from msalint.facts import Softmaxed
+from msalint.diagnostic import Site
+from msalint.facts import Scaling, Softmaxed
 from msalint.ops.attending import factors_of, is_attention, scaling_of
 from msalint.ops.axes import elementwise_layout, forget_content, locate, vague
 from msalint.ops.hiding import tell_masks
 from msalint.ops.layout import is_head
 from msalint.ops.mask_place import tell_places
 from msalint.ops.table import Invocation, op
-from msalint.facts import Scaling
-from msalint.diagnostic import Site
 from msalint.shapes.axes import Layout, axis_name
 from msalint.shapes.size import Size
 from msalint.state import State
-from msalint.values import Const, DType, Int, Normalised, Product, Tensor, Total, Value
+from msalint.values import Const, DType, Int, Normalised, Product, Tensor, Total, Value, replace
 
 
 @op("softmax log_softmax softmin gumbel_softmax")

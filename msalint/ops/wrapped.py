@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from itertools import accumulate
 
 from msalint.diagnostic import Site
 from msalint.ops.table import Invocation
 from msalint.shapes.axes import axis_size
-from msalint.values import Const, DType, Tensor, Value
+from msalint.values import Const, DType, Tensor, Value, replace
 
 _MOVES = frozenset("to cuda xpu npu mps half bfloat16 double type".split())
 

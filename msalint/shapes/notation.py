@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
 ELLIPSIS = "..."
@@ -323,6 +324,7 @@ _CALLED = re.compile(r"[\w\])]$")
 _SHAPE_CALL = re.compile(r"(?:torch\.)?(?:Size|Tensor|shape|size|FloatTensor|LongTensor|BoolTensor)$", re.IGNORECASE)
 
 
+@lru_cache(maxsize=2048)
 def parse_shape_comment(text: str) -> list[Term] | None:
     """The axes that a trailing comment claims for its line, or None where it claims none or may mean another value.
 
@@ -335,6 +337,7 @@ def parse_shape_comment(text: str) -> list[Term] | None:
     return list(claims[-1].axes)
 
 
+@lru_cache(maxsize=2048)
 def parse_shape_claims(text: str) -> list[ShapeClaim]:
     """Every shape that one line of prose states, left to right."""
     text = text.strip().lstrip("#").strip()

@@ -59,7 +59,7 @@ IntoSize = Union["Size", Symbol, int]
 class Size:
     """A symbolic integer. Immutable; equal and hashable by its normal form."""
 
-    __slots__ = ("_hash", "key", "terms")
+    __slots__ = ("_hash", "_symbols", "key", "terms")
     terms: tuple[tuple[Monomial, int], ...]
 
     def __init__(self, terms: Mapping[Monomial, int]) -> None:
@@ -69,6 +69,7 @@ class Size:
         self.terms = tuple(kept)
         self.key = " + ".join(f"{c} {' '.join(s.key for s in m)}" for m, c in self.terms)
         self._hash = hash(self.key)
+        self._symbols: frozenset[Symbol] | None = None
 
     @staticmethod
     def of(value: IntoSize) -> Size:
@@ -106,8 +107,10 @@ class Size:
     def is_one(self) -> bool:
         return self.constant == 1
 
-    def symbols(self) -> set[Symbol]:
-        return {symbol for monomial, _ in self.terms for symbol in monomial}
+    def symbols(self) -> frozenset[Symbol]:
+        if self._symbols is None:
+            self._symbols = frozenset(symbol for monomial, _ in self.terms for symbol in monomial)
+        return self._symbols
 
     def factors(self) -> tuple[tuple[Symbol, ...], int] | None:
         """The symbols and the coefficient of a single product, None for a sum."""

@@ -37,6 +37,7 @@ _AXIS_NAMES: dict[str, frozenset[str]] = {
 _ROLE_OF = {name: role for role, names in _AXIS_NAMES.items() for name in names}
 
 
+@lru_cache(maxsize=8192)
 def role_of_name(name: str) -> str | None:
     """The role that a size or axis of this name usually has: `bsz` is a batch, `self.num_heads` are heads."""
     last = name.rsplit(".", 1)[-1].strip("_").lower()
@@ -55,12 +56,14 @@ def slot_of_name(name: str) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
+@lru_cache(maxsize=8192)
 def says(name: str, *words: str) -> bool:
     """Whether a name has one of these words among its parts: `key_padding_mask` says "padding"."""
     parts = re.split(r"[_.\d]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
     return any(word in parts for word in words)
 
 
+@lru_cache(maxsize=8192)
 def mask_polarity(name: str) -> str | None:
     """ "keep" if a mask of this name marks what may be attended, "hide" if it marks what may not, else None."""
     lowered = name.rsplit(".", 1)[-1].lower()
@@ -111,6 +114,17 @@ def says_boolean(docstring: str, name: str) -> bool:
     found = re.search(_BOOLEAN, stated, re.IGNORECASE)
     rest = re.split(r"[,.;]|->", stated[found.end() :])[0] if found is not None else ""
     return found is not None and re.search(_OTHER_KIND, rest, re.IGNORECASE) is None
+
+
+def says_additive(docstring: str, name: str) -> bool:
+    """Whether a docstring calls this parameter an additive mask, and nothing else: `mask: additive, 0 or -inf`."""
+    if not name or " " not in docstring or name not in docstring:
+        return False
+    entry = re.search(rf"\b{re.escape(name)}\b`*\s*(?:\([^)]*\)\s*)?[:=]", docstring)
+    if entry is None:
+        return False
+    stated = re.split(r"\n\s*\n|\n\s*\w+\s*(?:\([^)]*\)\s*)?:", docstring[entry.end() :], maxsplit=1)[0]
+    return re.search(r"\badditive\b", stated[:60]) is not None and not re.search(r"\b(?:bool|or|int|if|not)", stated)
 
 
 def annotates_boolean(annotation: str) -> bool:

@@ -29,31 +29,45 @@ class SdpaCausalLengths(Rule):
     ## Example
     ```python
     import torch
+    import torch.nn as nn
     import torch.nn.functional as F
 
 
-    def decode(q, new_keys, new_values, past_keys, past_values):
-        batch, heads, new, d_k = q.shape
-        q = q.view(batch, heads, new, d_k)
-        k = torch.cat([past_keys, q * new_keys], dim=2)
-        v = torch.cat([past_values, q * new_values], dim=2)
-        return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    class CachedAttention(nn.Module):
+        def __init__(self, width, heads, d_k):
+            super().__init__()
+            self.heads, self.d_k = heads, d_k
+            self.to_qkv = nn.Linear(width, 3 * heads * d_k)
+
+        def forward(self, x, past_keys, past_values):
+            batch, new, _ = x.shape
+            q, k, v = self.to_qkv(x).view(batch, new, 3, self.heads, self.d_k).permute(2, 0, 3, 1, 4)
+            k = torch.cat([past_keys, k], dim=2)
+            v = torch.cat([past_values, v], dim=2)
+            return F.scaled_dot_product_attention(q, k, v, is_causal=True)
     ```
 
     ## Use instead
     ```python
     import torch
+    import torch.nn as nn
     import torch.nn.functional as F
 
 
-    def decode(q, new_keys, new_values, past_keys, past_values):
-        batch, heads, new, d_k = q.shape
-        q = q.view(batch, heads, new, d_k)
-        k = torch.cat([past_keys, q * new_keys], dim=2)
-        v = torch.cat([past_values, q * new_values], dim=2)
-        past = k.size(2) - new
-        keep = torch.ones(new, past + new, dtype=torch.bool, device=q.device).tril(past)
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=keep)
+    class CachedAttention(nn.Module):
+        def __init__(self, width, heads, d_k):
+            super().__init__()
+            self.heads, self.d_k = heads, d_k
+            self.to_qkv = nn.Linear(width, 3 * heads * d_k)
+
+        def forward(self, x, past_keys, past_values):
+            batch, new, _ = x.shape
+            q, k, v = self.to_qkv(x).view(batch, new, 3, self.heads, self.d_k).permute(2, 0, 3, 1, 4)
+            k = torch.cat([past_keys, k], dim=2)
+            v = torch.cat([past_values, v], dim=2)
+            past = k.size(2) - new
+            keep = torch.ones(new, past + new, dtype=torch.bool, device=x.device).tril(past)
+            return F.scaled_dot_product_attention(q, k, v, attn_mask=keep)
     ```
 
     ## Fix safety
