@@ -263,6 +263,20 @@ class Weighted(Fact):
 
 
 @dataclass(frozen=True)
+class WeightsKept(Fact):
+    """What a softmax gave is still on the module when its forward ends, with its graph.
+
+    `at`: the attribute or the append; `attribute`: as written, `self.attn`. `stored`: the expression that is kept,
+    None where forward goes on with it, or where it is one of several results. `weighed`: values were summed with it.
+    """
+
+    attribute: str
+    softmax: Normalised
+    stored: Site | None = None
+    weighed: bool = False
+
+
+@dataclass(frozen=True)
 class ScaledAfterSoftmax(Fact):
     """Attention weights, or the context that they made, multiplied by a power of a size.
 
@@ -411,6 +425,24 @@ class MaskCleared(Fact):
     kept_at: Site | None = None
     infinite: bool = False
     said: bool = False
+
+
+@dataclass(frozen=True)
+class NumbersAsMask(Fact):
+    """A mask of numbers 0 and 1 handed to an API that takes truths, or numbers to be added to the scores.
+
+    `parameter`: what it is handed to; `dtype`: "float32" and such (it is added: 0 and 1 hide nothing), or "int", "uint8"
+    (refused). `ones`: where it is 1. `keep_true`: the API attends where a boolean mask is True. `said`: only a
+    docstring says what the mask holds.
+    """
+
+    mask_site: Site
+    parameter: str
+    dtype: str
+    ones: Region
+    keep_true: bool
+    said: bool = False
+    made_at: Site | None = None
 
 
 @dataclass(frozen=True)
@@ -741,6 +773,7 @@ __all__ = [
     "MixedUp",
     "Multiplied",
     "ParameterLeftRaw",
+    "NumbersAsMask",
     "ParameterMoved",
     "PlainList",
     "PowerPrecedence",
@@ -759,6 +792,7 @@ __all__ = [
     "TupleUsed",
     "Viewed",
     "Weighted",
+    "WeightsKept",
     "ZeroTimesInfinity",
     "axis_name",
     "axis_size",

@@ -147,6 +147,11 @@ class State:
     copies: dict[Ident, Site] = field(default_factory=dict)
     """Atoms that count copies of what lies inside them, or in front of them: where the copies were made."""
 
+    weighed: set[int] = field(default_factory=set)
+    """Softmax sites (by id) whose weights were summed over values."""
+    without_graph: int = 0
+    """How many `with torch.no_grad()` are around."""
+
     def copied(self) -> State:
         """A state that may go another way from here."""
         other = copy(self)

@@ -603,6 +603,8 @@ class Traits:
     cached: bool = False
     parameter: bool = False
     wrapped: Wrapped | None = None
+    detached: bool = False
+    """Cut off from the graph that made it."""
     buffer: bool = False
     attended: bool = False
     """Went through attention already."""

@@ -1,6 +1,6 @@
 """The flow analysis: what a file's attention code does to values, told as facts.
 
-Imported only once a file has passed the gate: it brings libcst.
+Imported only once a file has passed the gate.
 """
 
 from __future__ import annotations

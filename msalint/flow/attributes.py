@@ -132,7 +132,7 @@ class Attributes:
             known = None if tensor.traits.said_bool else _dtype_name(tensor.dtype)
             return DType(known, tensor.traits.name)
         if name in {"data", "real"}:
-            return tensor
+            return tensor.with_traits(detached=True) if name == "data" else tensor
         return Method(tensor, name) if name in METHODS else UNKNOWN
 
     def _of_layer(self, layer: Layer, name: str) -> Value:

@@ -16,7 +16,7 @@ from msalint.flow.program import Program, decorator_names
 from msalint.ops import layers
 from msalint.ops.contraction import multiply
 from msalint.ops.table import METHODS, PATHS, Invocation
-from msalint.ops.wrapped import moved_copy
+from msalint.ops.wrapped import cut_off, moved_copy
 from msalint.state import State
 from msalint.syntax import nodes as n
 from msalint.values import (
@@ -79,6 +79,8 @@ class Calls(Attributes, Iteration):
         def run(self, body: Sequence[n.Stmt]) -> Left | None: ...
 
         def reveal(self, call: n.Call) -> Value: ...
+
+        def tell_kept(self, target: n.Attr, value: Value, at: n.Node, stored: Site | None) -> None: ...
     objects: dict[str, ClassValue]
     building: list[n.Node]
     """The calls of classes whose `__init__` is being run, outermost first."""
@@ -186,12 +188,14 @@ class Calls(Attributes, Iteration):
         self._take_outputs(call)
         call.args.insert(0, tensor)
         call.sites.insert(0, func.value)
-        result = moved_copy(call, tensor, operation(call) or UNKNOWN)
+        result = cut_off(call, moved_copy(call, tensor, operation(call) or UNKNOWN))
         if func.name.endswith("_") and isinstance(func.value, (n.Name, n.Attr)) and isinstance(result, Tensor):
             self.bind(func.value, result, node)
         return result
 
     def _list_call(self, receiver: Items, func: n.Attr, given: Arguments) -> Value:
+        if func.name == "append" and given.args and isinstance(func.value, n.Attr):
+            self.tell_kept(func.value, given.args[0], func, given.sites[0])
         added: tuple[Value, ...] = ()
         if func.name == "append" and given.args:
             added = (given.args[0],)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from msalint.facts import Fact, MhaCalled, Softmaxed, TupleUsed
+from msalint.facts import Fact, MhaCalled, Softmaxed, TupleUsed, WeightsKept
 from msalint.state import State
 from msalint.values import replace
 
@@ -18,5 +18,7 @@ def completed(facts: Iterable[Fact], state: State) -> Iterator[Fact]:
             yield replace(fact, pooled_at=state.pooled[fact.second_axis])
         elif isinstance(fact, Softmaxed) and id(fact.at) in state.scaled_late:
             yield replace(fact, scaled_late=True)
+        elif isinstance(fact, WeightsKept) and id(fact.softmax.at) in state.weighed:
+            yield replace(fact, weighed=True)
         else:
             yield fact

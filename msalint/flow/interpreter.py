@@ -21,12 +21,13 @@ from msalint.facts import (
     Revealed,
     SettingOverwritten,
     TupleUsed,
+    WeightsKept,
     shape_of,
 )
-from msalint.flow import discarded, overwritten, tests
+from msalint.flow import discarded, kept, overwritten, tests
 from msalint.flow.calls import Calls
 from msalint.flow.frame import Frame, GivenUp, Left
-from msalint.flow.program import Program
+from msalint.flow.program import Program, decorator_names
 from msalint.flow.targets import Targets
 from msalint.ops import indexing, scalars, truths
 from msalint.ops.elementwise import binary, compare, inverted, logic, negated_tensor
@@ -491,9 +492,39 @@ class Interpreter(Calls, Targets):
             if isinstance(target, n.Attr):
                 self._tell_overwritten(node, target, value)
             self.bind(target, value, node.value)
+            self._tell_kept_under(target, node)
             if self.trace:
                 self._tell_bound(target)
         return None
+
+    def _tell_kept_under(self, target: n.Expr, node: n.Assign) -> None:
+        """Attention weights that an assignment puts on the module."""
+        for part in target.items if isinstance(target, n.Sequence_) else (target,):
+            if isinstance(part, n.Attr) and _is_path(part):
+                self.tell_kept(part, self.eval(part), part, node.value if part is target else None)
+
+    def tell_kept(self, target: n.Attr, value: Value, at: n.Node, stored: Site | None) -> None:
+        """Weights that stay on the module behind `target` when forward ends, with the graph that made them."""
+        body = self.frame.node
+        if not isinstance(value, Tensor) or value.traits.softmax is None or not isinstance(body, n.FunctionDef):
+            return
+        holder = self.eval(target.value) if _is_path(target.value) else UNKNOWN
+        if not isinstance(holder, Instance) or not self.program.is_module(holder.cls) or not self._in_forward():
+            return
+        if value.traits.detached or self._graph_is_off() or kept.needs_graph(self.program, holder.cls, target.name):
+            return
+        used = kept.reads(body, target) > 0
+        self.state.emit(WeightsKept(at, target.text, value.traits.softmax, None if used else stored))
+
+    def _graph_is_off(self) -> bool:
+        """`torch.no_grad()` around, or a path that only evaluation takes."""
+        decorated = any(
+            decorator_names(frame.node) & {"no_grad", "inference_mode"}
+            for frame in self.frames
+            if isinstance(frame.node, n.FunctionDef)
+        )
+        evaluates = any(key.endswith(".training") and not on for key, on in self.state.decisions.asked.items())
+        return decorated or evaluates or self.state.without_graph > 0
 
     def _tell_overwritten(self, node: n.Assign, target: n.Attr, value: Value) -> None:
         """A forward that assigns one of the module's settings on some way through."""
@@ -634,7 +665,10 @@ class Interpreter(Calls, Targets):
             if target is not None:
                 self.bind(target, UNKNOWN, item)
         before = len(self.state.facts)
+        graphless = any({"no_grad", "inference_mode"} & set(item.words().split()) for item in node.items)
+        self.state.without_graph += graphless
         left = self.run(node.body)
+        self.state.without_graph -= graphless
         if any("raises" in item.words().lower() or "suppress" in item.words() for item in node.items):
             # `with pytest.raises(...)`, `contextlib.suppress(...)`: what happens in here is meant to.
             del self.state.facts[before:]
@@ -645,8 +679,8 @@ class Interpreter(Calls, Targets):
         left = self.run(node.body)
         if node.handlers:
             # Sizes that are turned down here are caught.
-            kept = [fact for fact in self.state.facts[before:] if not isinstance(fact, (IndivisibleHeads, Discarded))]
-            self.state.facts[before:] = kept
+            told = [fact for fact in self.state.facts[before:] if not isinstance(fact, (IndivisibleHeads, Discarded))]
+            self.state.facts[before:] = told
         if left is Left.RAISE and node.handlers:
             left = self.run(node.handlers[0].body)
         elif left is None:

@@ -50,7 +50,7 @@ class Effort:
 CENTRAL = Effort(runs=16, steps=24_000, idle_runs=4)
 """For a definition that forms attention or masks itself."""
 
-AROUND = Effort(runs=3, steps=4_000, idle_runs=1)
+AROUND = Effort(runs=2, steps=3_000, idle_runs=1)
 """For one that only calls such definitions: what it hands them matters, its own choices less."""
 
 

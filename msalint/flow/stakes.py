@@ -80,7 +80,7 @@ def calls_any(node: n.Node, names: frozenset[str]) -> bool:
 _CENTRAL_TEXT = re.compile(r" @ |\.mT\b|\b(?:" + "|".join(sorted(_CENTRAL)) + r")\b")
 _OUTER_LINES = 150
 _SHORT = 12
-_HANDS_OVER = re.compile(r"mask|Mask|causal|\bqkv?\b|transpose|permute")
+_HANDS_OVER = re.compile(r"mask|Mask|causal|\bqkv?\b|transpose|permute|\.view\(|reshape|rearrange|Dropout\(|ModuleList|\[i\]")
 
 
 def worth_reading(text: str) -> bool:
@@ -94,4 +94,4 @@ def worth_reading(text: str) -> bool:
     lines = text.count("\n")
     if lines > _OUTER_LINES:
         return False
-    return lines <= _SHORT or "class " in text or _HANDS_OVER.search(text) is not None
+    return lines <= _SHORT or _HANDS_OVER.search(text) is not None

@@ -161,6 +161,7 @@ def weigh(
     """Tell that weights meet values over an axis of the weights."""
     softmax = weights.traits.softmax
     assert softmax is not None
+    state.weighed.add(id(softmax.at))
     idents = [atom.ident for atom in axis]
     known = bool(axis) or bool(softmax.axis)
     verdict: bool | None = None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from msalint.diagnostic import Site
-from msalint.facts import AttentionSite, Scaling, SdpaCalled
+from msalint.facts import AttentionSite, NumbersAsMask, Scaling, SdpaCalled
 from msalint.ops.attending import role_of_axis, scaling_of, tell_projections
 from msalint.ops.hiding import FAR_BELOW
 from msalint.ops.layout import is_head
@@ -140,6 +140,8 @@ def attend(call: Invocation, signature: Signature) -> Value | None:
             purpose=state.purpose(),
         )
     )
+    if signature.api == "sdpa" and mask_site is not None:
+        tell_numbers(state, mask, call.at, mask_site, signature.mask, keep_true=True)
     tell_projections(state, call.at, query, key, value)
     _tell_site(call, query, key, value, signature)
     _tell_place(call, query, key, mask, mask_site, signature)
@@ -282,6 +284,25 @@ def hidden_by(state: State, mask: Value | None, keep_true: bool) -> Region | Non
     if {cells.inside, cells.outside} != {0.0, 1.0}:
         return None
     return cells.where((lambda x: not x) if keep_true else bool)
+
+
+_MASKING = frozenset({"causal", "padding", "given"})
+
+
+def tell_numbers(
+    state: State, mask: Value | None, at: Site, mask_site: Site, parameter: str, keep_true: bool
+) -> None:
+    """Tell of a 0/1 mask of numbers where truths are taken, or numbers far below 0."""
+    tensor = state.as_tensor(mask) if isinstance(mask, Tensor) else None
+    cells = tensor.traits.cells if tensor is not None else None
+    if tensor is None or cells is None or tensor.dtype in {None, "bool"}:
+        return
+    ones = cells.where(bool)
+    if ones is None or {cells.inside, cells.outside} != {0.0, 1.0} or not ones.strong or not ones.kinds <= _MASKING:
+        return
+    made_at = ones.made_at or cells.at
+    assert tensor.dtype is not None
+    state.emit(NumbersAsMask(at, mask_site, parameter, tensor.dtype, ones, keep_true, ones.said, made_at))
 
 
 def wrong_way(hidden: Region | None) -> bool:

@@ -47,7 +47,9 @@ def of_size(call: Invocation) -> Value | None:
     start = 1 if call.name.startswith("new_") else 0
     fill = _FILLS.get(call.name)
     cells = Cells(fill, None, None, call.at) if fill is not None else None
-    return made(call, start, cells=cells)
+    tensor = made(call, start, cells=cells)
+    floating = tensor is not None and start == 0 and "dtype" not in call.kwargs and not call.unknown_arguments
+    return replace(tensor, dtype="float32") if tensor is not None and floating else tensor
 
 
 @op("full", on="torch")

@@ -9,7 +9,7 @@ from msalint.diagnostic import Site
 from msalint.facts import AttentionSite, Dropout, IndivisibleHeads, MaskArgument, MhaCalled
 from msalint.ops import einops as einops_ops
 from msalint.ops.attending import role_of_axis
-from msalint.ops.attention import hidden_by, is_additive, layer_rate, wrong_way
+from msalint.ops.attention import hidden_by, is_additive, layer_rate, tell_numbers, wrong_way
 from msalint.ops.axes import copied_layout, elementwise_layout, forget_content, new_axis, vague
 from msalint.ops.contraction import project
 from msalint.ops.mask_order import tell_tiled_for_layer
@@ -429,6 +429,7 @@ def attention_layer(call: Invocation, layer: Layer) -> Value | None:
         value, site = call.get(place, name), call.site(place, name)
         if value is None or site is None or state.is_none(value) is True:
             continue
+        tell_numbers(state, value, call.at, site, name, keep_true=False)
         hidden = hidden_by(state, value, keep_true=False)
         tensor = state.as_tensor(value)
         made_at = tensor.traits.cells.at if tensor is not None and tensor.traits.cells is not None else None

@@ -1,4 +1,4 @@
-"""A new nn.Parameter and what becomes of it before a module takes it in: a copy of it is no parameter."""
+"""What methods make of a tensor's place in autograd: a moved nn.Parameter is none, a detached tensor has no graph."""
 
 from __future__ import annotations
 
@@ -14,6 +14,16 @@ _MOVES = frozenset("to cuda xpu npu mps half bfloat16 double type".split())
 
 _FREEZES = frozenset("detach detach_ requires_grad_ numpy".split())
 """What makes a constant of it, or says whether it is one."""
+
+
+_CUTS = frozenset("detach detach_ numpy tolist item".split())
+
+
+def cut_off(call: Invocation, after: Value) -> Value:
+    """The result of a method, which for `detach` and its kin has no graph behind it."""
+    if call.name in _CUTS and isinstance(after, Tensor):
+        return after.with_traits(detached=True)
+    return after
 
 
 def moved_copy(call: Invocation, before: Tensor, after: Value) -> Value:
