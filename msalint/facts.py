@@ -264,15 +264,17 @@ class Weighted(Fact):
 
 @dataclass(frozen=True)
 class WeightsKept(Fact):
-    """What a softmax gave is still on the module when its forward ends, with its graph.
+    """Weights, or the largest of their scores (`peak`), are on the module when its forward ends, with their graph.
 
-    `at`: the attribute or the append; `attribute`: as written, `self.attn`. `stored`: the expression that is kept,
-    None where forward goes on with it, or where it is one of several results. `weighed`: values were summed with it.
+    `at`: the attribute or the append; `attribute`: as written, `self.attn`. `made_at`: the softmax, or the product of
+    the scores. `stored`: the expression that is kept, None where forward goes on with it, or where it is one of several
+    results. `weighed`: it is attention; values were summed with the weights.
     """
 
     attribute: str
-    softmax: Normalised
+    made_at: Site
     stored: Site | None = None
+    peak: bool = False
     weighed: bool = False
 
 
@@ -431,8 +433,8 @@ class MaskCleared(Fact):
 class NumbersAsMask(Fact):
     """A mask of numbers 0 and 1 handed to an API that takes truths, or numbers to be added to the scores.
 
-    `parameter`: what it is handed to; `dtype`: "float32" and such (it is added: 0 and 1 hide nothing), or "int", "uint8"
-    (refused). `ones`: where it is 1. `keep_true`: the API attends where a boolean mask is True. `said`: only a
+    `parameter`: what it is handed to; `dtype`: "float32" and such (it is added: 0 and 1 hide nothing), or "int" and
+    "uint8" (refused). `ones`: where it is 1. `keep_true`: the API attends where a boolean mask is True. `said`: only a
     docstring says what the mask holds.
     """
 
@@ -443,6 +445,18 @@ class NumbersAsMask(Fact):
     keep_true: bool
     said: bool = False
     made_at: Site | None = None
+
+
+@dataclass(frozen=True)
+class OffDevice(Fact):
+    """A mask made in forward on torch's default device, and put on scores that lie where the inputs do.
+
+    `at`: where it was made. `used_at`: where the two meet. `made`: all that it was made of, each with the name of an
+    input at hand there ("" for none).
+    """
+
+    used_at: Site | None = None
+    made: tuple[tuple[Site, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -488,6 +502,17 @@ class ZeroTimesInfinity(Fact):
 
     made_at: Site | None = None
     zeros: str = ""
+
+
+@dataclass(frozen=True)
+class PositionRow(Fact):
+    """A sum of a tensor and one row of a table of positions, picked by the length of an axis of that tensor.
+
+    `at`: the row; `table`: the table as written; `place`: the index.
+    """
+
+    table: str
+    place: Site
 
 
 @dataclass(frozen=True)
@@ -572,6 +597,30 @@ class SettingOverwritten(Fact):
     value: str
     test: Site
     mode: bool = False
+
+
+@dataclass(frozen=True)
+class LoopCarries(Fact):
+    """A loop that projects `name` into itself, with the layer of each round, and forms attention of that.
+
+    `at`: the assignment; `rounds`: the loop's variables, as written; `used_at`: the attention.
+    """
+
+    name: str
+    rounds: str
+    used_at: Site
+
+
+@dataclass(frozen=True)
+class LayersShared(Fact):
+    """An nn.ModuleList whose elements are all the one layer `layer` (`whole`), or were all given it.
+
+    `at`: the list. `purpose`: names and docstrings around, unfiltered.
+    """
+
+    layer: str
+    whole: bool
+    purpose: tuple[str, ...] = ()
 
 
 # --- torch's attention APIs --------------------------------------------------------------------------------------
@@ -699,6 +748,17 @@ class MaskArgument:
 
 
 @dataclass(frozen=True)
+class AveragedWeightsIndexed(Fact):
+    """Weights that nn.MultiheadAttention has averaged over the heads, indexed as if they had an axis of heads.
+
+    `at`: the call; `used_at`: the index; `by`: the head's number, as text, "" where there is one part more than axes.
+    """
+
+    used_at: Site
+    by: str = ""
+
+
+@dataclass(frozen=True)
 class TupleUsed(Fact):
     """The (output, weights) tuple of nn.MultiheadAttention used as a tensor. `call`: the call that returned it.
 
@@ -749,6 +809,7 @@ class GaveUp(Fact):
 
 __all__ = [
     "AttentionSite",
+    "AveragedWeightsIndexed",
     "Axis",
     "Bound",
     "Broken",
@@ -761,6 +822,8 @@ __all__ = [
     "HeadsTiled",
     "Ident",
     "IndivisibleHeads",
+    "LayersShared",
+    "LoopCarries",
     "MaskAdded",
     "MaskArgument",
     "MaskCleared",
@@ -772,10 +835,12 @@ __all__ = [
     "MhaCalled",
     "MixedUp",
     "Multiplied",
-    "ParameterLeftRaw",
     "NumbersAsMask",
+    "OffDevice",
+    "ParameterLeftRaw",
     "ParameterMoved",
     "PlainList",
+    "PositionRow",
     "PowerPrecedence",
     "Projected",
     "Region",

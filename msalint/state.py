@@ -123,6 +123,8 @@ class State:
     """The tests, as text, that the statement being run stands under, or behind the early returns of."""
     joined: dict[Ident, tuple[Site, tuple[str, ...]]] = field(default_factory=dict)
     """Axes that are several joined to one: where, and under which tests."""
+    averaged: dict[int, Tensor] = field(default_factory=dict)
+    """Weights averaged over the heads, as they came from their call (by its id)."""
     half_in_sight: bool = False
     said_bool: set[str] = field(default_factory=set)
     """Keys of parameters that an annotation calls boolean tensors."""
@@ -147,6 +149,8 @@ class State:
     copies: dict[Ident, Site] = field(default_factory=dict)
     """Atoms that count copies of what lies inside them, or in front of them: where the copies were made."""
 
+    shared: dict[int, tuple[str, bool]] = field(default_factory=dict)
+    """Lists (by the id of their place) whose elements are one layer, or were all given one: its text, and which."""
     weighed: set[int] = field(default_factory=set)
     """Softmax sites (by id) whose weights were summed over values."""
     without_graph: int = 0
@@ -170,7 +174,9 @@ class State:
 
     def purpose(self) -> tuple[str, ...]:
         """What the code around says of itself: names, docstrings, and the switches that are on here (`if mup:`)."""
-        switches = (key.rsplit(".", 1)[-1] for key, on in self.decisions.asked.items() if on and key.startswith("true:"))
+        switches = (
+            key.rsplit(".", 1)[-1] for key, on in self.decisions.asked.items() if on and key.startswith("true:")
+        )
         return (*self.context, *switches)
 
     # --- coercions: what a value is when it is used as ... -----------------------------------------------------
@@ -506,5 +512,5 @@ def _as_float(number: int) -> float | None:
 
 def dense(axes: Sequence[Axis], lead: ShapeVar | None = None, dtype: str | None = None, **traits: object) -> Tensor:
     """A contiguous tensor of these axes."""
-    made = replace(Traits(), **traits) if traits else Traits()  # type: ignore[arg-type]
+    made = replace(Traits(), **traits) if traits else Traits()
     return Tensor(lead, tuple(axes), Layout.dense(axes, lead), dtype, made)

@@ -369,8 +369,8 @@ class Region:
     `kinds`: of "causal", "padding", "window", "diagonal", "row" (whole rows), "given", "other". `meaning`: "keep" or
     "hide" where the region is known to be what may, or may not, be attended. A triangle has `side` and `offset`:
     "upper" k is key - query >= k, "lower" k is key - query <= k, both of the last two axes. `strong` is False where
-    only a name says so; `said` where a docstring does and nothing else. `fed`: of "inside" and "outside", the sides that are known to have a cell in every row.
-    `made_at`: the expression that drew it.
+    only a name says so; `said` where a docstring does and nothing else. `fed`: of "inside" and "outside", the sides
+    that are known to have a cell in every row. `made_at`: the expression that drew it.
     """
 
     kinds: frozenset[str] = frozenset()
@@ -557,6 +557,14 @@ class Total:
 
 
 @dataclass(frozen=True)
+class Made:
+    """A tensor made with no `device=`: where, and what an input at hand there is called ("" for none)."""
+
+    at: Site
+    beside: str
+
+
+@dataclass(frozen=True)
 class Dropped:
     """A dropout that was applied."""
 
@@ -590,6 +598,8 @@ class Traits:
     product: Product | None = None
     masks: tuple[MaskUse, ...] = ()
     softmax: Normalised | None = None
+    peak_of: Product | None = None
+    """The largest of these scores, for each head or over all."""
     reweighted: bool = False
     """Changed after softmax by something other than dropout or a cast."""
     dropped: Dropped | None = None
@@ -627,6 +637,12 @@ class Traits:
     """Masks that were put on weights after softmax and not made up for by a division."""
     weighted: bool = False
     """Weights times values, element by element, not summed yet."""
+    averaged: Site | None = None
+    """Weights that nn.MultiheadAttention averaged over the heads: the call."""
+    made_by_default: tuple[Made, ...] = ()
+    """Made in forward on torch's default device, of these."""
+    device_given: bool = False
+    """Made with a `device=`."""
     said_bool: bool = False
     """Boolean by its annotation or docstring only."""
     finite_check: bool = False

@@ -1,4 +1,4 @@
-"""Every installed module goes through: no internal error, and none takes long. A sample here; all of them with CORPUS=all."""
+"""Every installed module goes through: no internal error, none takes long. A sample; all of them with CORPUS=all."""
 
 from __future__ import annotations
 

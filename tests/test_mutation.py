@@ -57,7 +57,9 @@ def moved(tree: ast.Module, draw: random.Random) -> None:
     if len(bodies) > 1:
         source, target = draw.sample(bodies, 2)
         statement = draw.choice(source)
-        if not any(target in (getattr(part, "body", None), getattr(part, "orelse", None)) for part in ast.walk(statement)):
+        if not any(
+            target in (getattr(part, "body", None), getattr(part, "orelse", None)) for part in ast.walk(statement)
+        ):
             target.insert(draw.randrange(len(target)), statement)
 
 

@@ -1,7 +1,7 @@
 """Runs msalint over released wheels of public packages, file by file, and tells what it found and how long it took.
 
-    python benchmarks/public_code/run.py --download WHEELS     # fetch the released wheels first, then check them
-    python benchmarks/public_code/run.py WHEELS --only timm --json findings.json
+    python -m benchmarks.public_code.run WHEELS --download     # fetch the released wheels first, then check them
+    python -m benchmarks.public_code.run WHEELS --only timm --json findings.json
 
 WHEELS is a folder of wheels; each is unpacked once, into WHEELS/src/NAME. Nothing is installed, and nothing is run.
 """
@@ -21,15 +21,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-
 from msalint.check import InternalError, lint_file
 from msalint.diagnostic import Diagnostic
 from msalint.gate import candidates
 from msalint.project import Project
 from msalint.registry import load
-from msalint.source import SourceError, read
+from msalint.source import read
 
 PACKAGES = (
     "timm==1.0.31",

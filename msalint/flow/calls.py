@@ -17,6 +17,7 @@ from msalint.ops import layers
 from msalint.ops.contraction import multiply
 from msalint.ops.table import METHODS, PATHS, Invocation
 from msalint.ops.wrapped import cut_off, moved_copy
+from msalint.shapes.vocabulary import is_input_name
 from msalint.state import State
 from msalint.syntax import nodes as n
 from msalint.values import (
@@ -81,6 +82,7 @@ class Calls(Attributes, Iteration):
         def reveal(self, call: n.Call) -> Value: ...
 
         def tell_kept(self, target: n.Attr, value: Value, at: n.Node, stored: Site | None) -> None: ...
+
     objects: dict[str, ClassValue]
     building: list[n.Node]
     """The calls of classes whose `__init__` is being run, outermost first."""
@@ -275,7 +277,18 @@ class Calls(Attributes, Iteration):
             dict(given.keyword_sites),
             call,
             given.open,
+            self.input_at_hand,
         )
+
+    def input_at_hand(self) -> str:
+        """The name of an input, or of what was projected from one, among the variables here; "" if there is none."""
+        for name, value in self.frames[-1].variables.items():
+            tensor = self.state.tensors.get(value.key) if isinstance(value, Opaque) else value
+            if not isinstance(tensor, Tensor) or tensor.traits.number is not None or tensor.traits.made_by_default:
+                continue
+            if tensor.traits.projection is not None or tensor.traits.product is not None or is_input_name(name):
+                return name
+        return ""
 
     def call_value(
         self, callee: Value, given: Arguments, node: n.Node, receiver: Value | None = None, name: str = ""
@@ -410,7 +423,9 @@ class Calls(Attributes, Iteration):
         bound = isinstance(frame.receiver, Instance) and self.program.is_module(frame.receiver.cls)
         return target.params[0].name if bound and target.params else ""
 
-    def _bind_parameters(self, frame: Frame, target: n.FunctionDef | n.Lambda, given: Arguments, receiver: Value | None) -> None:
+    def _bind_parameters(
+        self, frame: Frame, target: n.FunctionDef | n.Lambda, given: Arguments, receiver: Value | None
+    ) -> None:
         args = list(given.args)
         if receiver is not None:
             args.insert(0, receiver)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from msalint.shapes.vocabulary import says
 from msalint.syntax import nodes as n
 from msalint.values import Layer, Library, Tensor, Value
 
@@ -13,8 +12,6 @@ OPERATIONS = frozenset(
     "flatten masked_scatter".split()
 )
 """Operations that return a new tensor and leave the one they are called on as it is."""
-
-_POSITIONS = ("pos", "pe", "wpe", "position", "positions", "positional", "posemb", "posenc")
 
 _LAYERS = {"Softmax": "softmax", "LogSoftmax": "log_softmax"}
 
@@ -58,13 +55,6 @@ def table_in(expression: n.Expr, target: str) -> n.Expr | None:
     while isinstance(other, n.Index):
         other = other.value
     return other
-
-
-def tells_positions(table: n.Expr, kept: bool, around: Iterable[str]) -> bool:
-    """Whether a summand is positions: called so, or a table that a module named for positions keeps."""
-    if any(says(word, *_POSITIONS) for word in table.words().split()):
-        return True
-    return kept and any(says(name, *_POSITIONS) for name in around if " " not in name)
 
 
 def masked_before(tensor: Tensor) -> bool:

@@ -77,7 +77,9 @@ def _lines(state: State) -> Iterator[_Line]:
             tensor = state.as_tensor(fact.value)
             if tensor is None:
                 continue
-            line = _Line(fact.at.span.start.line, fact.name, shape_of(state, tensor), ", ".join(_remarks(state, tensor)))
+            line = _Line(
+                fact.at.span.start.line, fact.name, shape_of(state, tensor), ", ".join(_remarks(state, tensor))
+            )
         else:
             line_of = _event(fact)
             if line_of is None:
@@ -132,10 +134,15 @@ def _remarks(state: State, tensor: Tensor) -> Iterator[str]:
         values = [str(f.value) if f.value is not None else "a factor" for f in traits.scale]
         yield "scaled by " + " and ".join(_renamed(state, value) for value in values)
     for use in traits.masks:
-        yield "masked" if use.hidden is None or use.hidden.meaning_or_triangle() != "hide" else f"masked ({'/'.join(sorted(use.hidden.kinds))})"
+        yield (
+            "masked"
+            if use.hidden is None or use.hidden.meaning_or_triangle() != "hide"
+            else f"masked ({'/'.join(sorted(use.hidden.kinds))})"
+        )
     if traits.cells is not None and traits.cells.region is not None:
         region = traits.cells.region
-        yield f"mask, {region.side} {region.offset}" if region.side else f"mask{', true keeps' if region.meaning == 'keep' else ', true hides' if region.meaning == 'hide' else ''}"
+        meaning = {"keep": ", true keeps", "hide": ", true hides"}.get(region.meaning or "", "")
+        yield f"mask, {region.side} {region.offset}" if region.side else f"mask{meaning}"
     if traits.softmax is not None:
         yield "weights"
     if traits.dropped is not None:
@@ -156,10 +163,8 @@ def _renamed(state: State, text: str) -> str:
 def _block(title: str, filename: str, lines: Sequence[_Line]) -> str:
     width = max((len(line.name) for line in lines), default=0)
     shapes = max((len(line.shape) for line in lines), default=0)
-    rows = [f"{title}  {filename}"]
-    for line in lines:
-        rows.append(f"{line.number:>6}  {line.name:<{width}}  {line.shape:<{shapes}}  {line.remarks}".rstrip())
-    return "\n".join(rows) + "\n"
+    rows = [f"{line.number:>6}  {line.name:<{width}}  {line.shape:<{shapes}}  {line.remarks}" for line in lines]
+    return "\n".join([f"{title}  {filename}", *(row.rstrip() for row in rows)]) + "\n"
 
 
 # --- a folder counted --------------------------------------------------------------------------------------------

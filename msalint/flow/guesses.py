@@ -29,8 +29,8 @@ from msalint.values import (
 _KEEPING = ("norm", "ln", "layernorm", "rmsnorm", "drop", "dropout", "act", "activation", "identity", "gelu", "relu",
             "quant", "checkpoint", "gate")  # fmt: skip
 _PROJECTIONS = frozenset(
-    "to_q to_k to_v to_kv to_qkv q_proj k_proj v_proj qkv_proj kv_proj query_proj key_proj value_proj w_q w_k w_v wq wk wv "
-    "add_q_proj add_k_proj add_v_proj linear_q linear_k linear_v q_linear k_linear v_linear".split()
+    "to_q to_k to_v to_kv to_qkv q_proj k_proj v_proj qkv_proj kv_proj query_proj key_proj value_proj w_q w_k w_v "
+    "wq wk wv add_q_proj add_k_proj add_v_proj linear_q linear_k linear_v q_linear k_linear v_linear".split()
 )
 _CHECKING = ("check", "assert", "ensure", "require", "validate", "enforce", "verify", "expect", "raise")
 INTERFACES = frozenset("attention_interface attn_interface attention_function attention_fn attn_fn".split())
@@ -95,7 +95,9 @@ def _divided(call: Invocation) -> Value:
 
 
 def _names_cache(receiver: Value | None) -> bool:
-    name = receiver.name if isinstance(receiver, Opaque) else receiver.cls.name if isinstance(receiver, Instance) else ""
+    name = (
+        receiver.name if isinstance(receiver, Opaque) else receiver.cls.name if isinstance(receiver, Instance) else ""
+    )
     return "cache" in name.lower() or "past" in name.lower()
 
 
@@ -150,7 +152,9 @@ def _longer(state: State, tensor: Tensor) -> Tensor:
     if grown and old:
         grown = (replace(grown[0], ident=replace(grown[0].ident, parent=old[0].ident, relation="cat")),)
     axes = (*tensor.axes[:-2], grown, tensor.axes[-1])
-    return replace(tensor, axes=axes, layout=Layout.dense(axes, tensor.lead), traits=replace(tensor.traits, cached=True))
+    return replace(
+        tensor, axes=axes, layout=Layout.dense(axes, tensor.lead), traits=replace(tensor.traits, cached=True)
+    )
 
 
 def attention_interface(call: Invocation) -> Value:

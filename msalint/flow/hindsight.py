@@ -18,7 +18,7 @@ def completed(facts: Iterable[Fact], state: State) -> Iterator[Fact]:
             yield replace(fact, pooled_at=state.pooled[fact.second_axis])
         elif isinstance(fact, Softmaxed) and id(fact.at) in state.scaled_late:
             yield replace(fact, scaled_late=True)
-        elif isinstance(fact, WeightsKept) and id(fact.softmax.at) in state.weighed:
+        elif isinstance(fact, WeightsKept) and id(fact.made_at) in state.weighed:
             yield replace(fact, weighed=True)
         else:
             yield fact

@@ -72,4 +72,5 @@ def _written(statement: n.Stmt, attribute: str) -> bool:
         targets = [part for target in statement.targets for part in target.walk()]
         if any(isinstance(part, n.Attr) and part.name == attribute for part in targets):
             return True
-    return any(isinstance(part, n.Attr) and (part.name == "data" or part.name.endswith("_")) for part in _own(statement))
+    names = [part.name for part in _own(statement) if isinstance(part, n.Attr)]
+    return any(name == "data" or name.endswith("_") for name in names)

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from msalint.diagnostic import Site
 from msalint.facts import (
     Bound,
     Discarded,
     IndivisibleHeads,
+    PositionRow,
     PowerPrecedence,
     Revealed,
     SettingOverwritten,
@@ -24,12 +26,15 @@ from msalint.facts import (
     WeightsKept,
     shape_of,
 )
-from msalint.flow import discarded, kept, overwritten, tests
+from msalint.flow import discarded, kept, overwritten, positions, tests
 from msalint.flow.calls import Calls
+from msalint.flow.carried import carried_inputs
 from msalint.flow.frame import Frame, GivenUp, Left
+from msalint.flow.head_index import tell_averaged
 from msalint.flow.program import Program, decorator_names
 from msalint.flow.targets import Targets
 from msalint.ops import indexing, scalars, truths
+from msalint.ops.attending import is_attention
 from msalint.ops.elementwise import binary, compare, inverted, logic, negated_tensor
 from msalint.ops.indexing import Range
 from msalint.ops.table import METHODS, text_of
@@ -55,6 +60,7 @@ from msalint.values import (
     Mapping_,
     Mod,
     Opaque,
+    Product,
     Rank,
     Real,
     ShapeValue,
@@ -65,7 +71,6 @@ from msalint.values import (
 
 MAX_STEPS = 16_000
 """Expressions and statements evaluated on one path."""
-
 
 
 class Interpreter(Calls, Targets):
@@ -179,6 +184,8 @@ class Interpreter(Calls, Targets):
         assert isinstance(node, n.Index)
         value = self.eval(node.value)
         items = [self.index_item(item) for item in node.items]
+        if isinstance(value, Tensor) and value.traits.averaged is not None:
+            tell_averaged(self.state, value, value.traits.averaged, node, self.frame.node)
         return self.indexed(value, items, node)
 
     def index_item(self, node: n.Expr) -> indexing.Item:
@@ -207,9 +214,9 @@ class Interpreter(Calls, Targets):
 
     def _read(self, tensor: Tensor, items: list[indexing.Item], node: n.Node) -> Value:
         """`tensor[items]`; `tensor[:, 0]` keeps one place of its second axis."""
-        if len(items) > 1 and indexing.is_full(items[0]) and not isinstance(items[1], Range):
-            if self.state.as_int(items[1]) in {0, -1}:
-                self.state.pool(tensor, 1, node)
+        second = items[1] if len(items) > 1 and indexing.is_full(items[0]) else None
+        if second is not None and not isinstance(second, Range) and self.state.as_int(second) in {0, -1}:
+            self.state.pool(tensor, 1, node)
         return indexing.read(self.state, tensor, items)
 
     def _opaque_item(self, value: Opaque, items: list[indexing.Item]) -> Value:
@@ -239,6 +246,9 @@ class Interpreter(Calls, Targets):
             if isinstance(operand, AttentionTuple) and sign in {"+", "-", "*", "/", "@"}:
                 self.state.emit(TupleUsed(side, operand.at, sign))
         left, right = self._untupled(left), self._untupled(right)
+        if sign == "+":
+            self._tell_row(b, right, left)
+            self._tell_row(a, left, right)
         if sign == "-":
             truths.subtracted(self.state, left, right, at, (a, b), self.mixes_numpy())
         if sign == "@":
@@ -249,8 +259,9 @@ class Interpreter(Calls, Targets):
             return self.concatenated(left, right)
         if sign == "*" and isinstance(left, Items):
             times = self.state.as_int(right)
+            self.note_repeated(left, a, at)
             if times is not None and 0 <= times <= 64:
-                return Items(left.items * times, left.kind)
+                return Items(left.items * times, left.kind, at)
             if len(left.items) == 1:
                 return Many(left.items[0], self.state.as_size(right), left.kind, at, same=True)
             return Many(left.items[0], self.state.as_size(right), left.kind) if left.items else UNKNOWN
@@ -452,9 +463,7 @@ class Interpreter(Calls, Targets):
         self.state.decisions.occurs(tests.key_of(value, node), stake or node)
         return truth
 
-    def decide(
-        self, value: Value, node: n.Expr, default: bool, both: bool = True, stake: n.Node | None = None
-    ) -> bool:
+    def decide(self, value: Value, node: n.Expr, default: bool, both: bool = True, stake: n.Node | None = None) -> bool:
         """Decide an open condition, remember the answer, and learn what it teaches."""
         key = tests.key_of(value, node)
         negated = isinstance(value, Condition) and value.negated
@@ -500,13 +509,18 @@ class Interpreter(Calls, Targets):
     def _tell_kept_under(self, target: n.Expr, node: n.Assign) -> None:
         """Attention weights that an assignment puts on the module."""
         for part in target.items if isinstance(target, n.Sequence_) else (target,):
-            if isinstance(part, n.Attr) and _is_path(part):
-                self.tell_kept(part, self.eval(part), part, node.value if part is target else None)
+            if not isinstance(part, n.Attr) or not isinstance(part.value, n.Name):
+                continue
+            holder = self.frame.find(part.value.id)
+            if isinstance(holder, Instance):
+                value = self.state.attributes.get((holder.key, part.name), UNKNOWN)
+                self.tell_kept(part, value, part, node.value if part is target else None)
 
     def tell_kept(self, target: n.Attr, value: Value, at: n.Node, stored: Site | None) -> None:
-        """Weights that stay on the module behind `target` when forward ends, with the graph that made them."""
+        """What stays on the module behind `target` when forward ends, weights or a peak of scores, with its graph."""
         body = self.frame.node
-        if not isinstance(value, Tensor) or value.traits.softmax is None or not isinstance(body, n.FunctionDef):
+        made = value.traits.softmax or value.traits.peak_of if isinstance(value, Tensor) else None
+        if not isinstance(value, Tensor) or made is None or not isinstance(body, n.FunctionDef):
             return
         holder = self.eval(target.value) if _is_path(target.value) else UNKNOWN
         if not isinstance(holder, Instance) or not self.program.is_module(holder.cls) or not self._in_forward():
@@ -514,7 +528,9 @@ class Interpreter(Calls, Targets):
         if value.traits.detached or self._graph_is_off() or kept.needs_graph(self.program, holder.cls, target.name):
             return
         used = kept.reads(body, target) > 0
-        self.state.emit(WeightsKept(at, target.text, value.traits.softmax, None if used else stored))
+        peak = isinstance(made, Product)
+        if not isinstance(made, Product) or is_attention(made):
+            self.state.emit(WeightsKept(at, target.text, made.at, None if used else stored, peak, weighed=peak))
 
     def _graph_is_off(self) -> bool:
         """`torch.no_grad()` around, or a path that only evaluation takes."""
@@ -590,7 +606,9 @@ class Interpreter(Calls, Targets):
         tensor = self.state.as_tensor(value) if value.key in self.state.tensors else None
         return tensor is not None and value.source == "parameter" and (bool(tensor.axes) or tensor.lead is None)
 
-    def _tell_discarded(self, operation: str, receiver: n.Expr, before: Tensor, after: Tensor, node: n.ExprStmt) -> None:
+    def _tell_discarded(
+        self, operation: str, receiver: n.Expr, before: Tensor, after: Tensor, node: n.ExprStmt
+    ) -> None:
         """A result that nobody takes."""
         target, body = discarded.assignable(receiver), self.frame.node
         self.state.emit(
@@ -611,8 +629,19 @@ class Interpreter(Calls, Targets):
         if table is None:
             return False
         value = self.eval(table) if _is_path(table) else UNKNOWN
-        kept = isinstance(value, Tensor) and (value.traits.buffer or value.traits.parameter)
-        return discarded.tells_positions(table, kept, self.state.context)
+        held = isinstance(value, Tensor) and (value.traits.buffer or value.traits.parameter)
+        return positions.tells_positions(table, held, self.state.context)
+
+    def _tell_row(self, written: n.Node, value: Value, other: Value) -> None:
+        """`x + pe[:, x.size(1)]`: a row of positions in a sum, picked by the length of what it is added to."""
+        place = positions.place_in(written) if isinstance(written, n.Index) and _is_path(written.value) else None
+        if not isinstance(written, n.Index) or place is None or not isinstance(value, Tensor):
+            return
+        tensor = self.state.as_tensor(other)
+        if tensor is None or not positions.length_of_its_own(self.state, self.eval(place), tensor):
+            return
+        if positions.tells_positions(written.value, isinstance(written.value, n.Attr), self.state.context):
+            self.state.emit(PositionRow(written, written.value.text, place))
 
     def _return(self, node: n.Return) -> Left | None:
         self.frame.returned = self.eval(node.value) if node.value is not None else NONE
@@ -644,7 +673,7 @@ class Interpreter(Calls, Targets):
     def _for(self, node: n.For) -> Left | None:
         iterable = self.eval(node.iter)
         values, length, exact = self.iterated(iterable, node.iter)
-        before = dict(self.frame.variables)
+        before, told = dict(self.frame.variables), len(self.state.facts)
         for value in values:
             self.bind(node.target, value, node.iter)
             left = self.run(node.body)
@@ -654,6 +683,8 @@ class Interpreter(Calls, Targets):
                 break
         else:
             self.run(node.orelse)
+        if len(values) > 1 or not exact:
+            self.state.facts += list(carried_inputs(node, self.state.facts[told:]))
         if not exact:
             self.widen(before, length)
         return None

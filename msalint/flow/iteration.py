@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from msalint.flow.frame import Frame
 from msalint.flow.program import Program
+from msalint.flow.shared import Shared
 from msalint.ops.indexing import length_of
 from msalint.ops.layout import unbound
 from msalint.shapes.size import Size, Symbol
@@ -44,7 +45,7 @@ MAX_UNROLLED = 8
 """Loops over this many known items or fewer are run item by item."""
 
 
-class Iteration:
+class Iteration(Shared):
     """Iterating, and the builtins that make things to iterate over."""
 
     state: State
@@ -135,6 +136,8 @@ class Iteration:
             if node.key is not None:
                 self.eval(node.key)
             results.append(self.eval(node.element))
+            if node.kind in {"list", "generator"}:
+                self.note_shared(node)
         if node.kind == "dict":
             return Mapping_()
         kind = "list" if node.kind != "generator" else "generator"
@@ -295,7 +298,6 @@ def _length_text(value: Value) -> Value:
 def _copied(value: Value) -> Value:
     """A deep copy of a layer is another layer."""
     if isinstance(value, Layer):
-
         from msalint.ops.layers import next_serial
 
         return replace(value, serial=next_serial())

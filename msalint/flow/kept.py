@@ -25,8 +25,10 @@ def _without_no_grad(words: str) -> str:
 def reads(body: n.FunctionDef, target: n.Attr) -> int:
     """How often a body reads what it keeps under an attribute; assigning to it and appending to it are no reading."""
     found = 0
-    written = {id(part) for node in body.walk() if isinstance(node, n.Assign) for t in node.targets for part in t.walk()}
+    written: set[int] = set()
     for node in body.walk():
+        if isinstance(node, n.Assign):
+            written |= {id(part) for one in node.targets for part in one.walk()}
         if isinstance(node, n.Attr) and node.name == "append":
             written.add(id(node.value))
     for node in body.walk():

@@ -57,6 +57,9 @@ AROUND = Effort(runs=2, steps=3_000, idle_runs=1)
 MAX_AROUND = 12_000
 """Steps over all the entries of a file that form no attention themselves."""
 
+_ITSELF = frozenset({"self"})
+"""What a method calls that runs its own module: `_, weights = self(x)`."""
+
 MAX_BUILT = 6
 """Objects of one class that are kept as they were right after `__init__`, to begin further runs from."""
 
@@ -121,6 +124,8 @@ class Analysis:
                 continue
             if self.is_central(member) or calls_any(member, kept):
                 yield from self.entry_facts(Entry(cls.module, cls, member))
+            elif kept and calls_any(member, _ITSELF):
+                yield from self.entry_facts(Entry(cls.module, cls, member, effort=AROUND))
         init = members.get("__init__")
         if init is not None and id(init) not in self.reached and isinstance(init, n.FunctionDef):
             yield from self.entry_facts(Entry(cls.module, cls, None, effort=AROUND))
@@ -257,7 +262,14 @@ def _walk(interpreter: Interpreter, entry: Entry) -> None:
 
 def _is_attention(cls: ClassValue) -> bool:
     name = cls.name.lower()
-    return any(word in name for word in ("attention", "attn", "mha", "msa", "head", "transformer", "encoder", "decoder", "block", "layer"))
+    return any(
+        word in name
+        for word in ("attention", "attn", "mha", "msa", "head", "transformer", "encoder", "decoder", "block", "layer")
+    )
+
+
+_INPUTS = frozenset({"x", "hidden_states", "inputs", "embeddings"})
+_FIRST_INPUTS = frozenset({"src", "input", "query"})
 
 
 def _parameters(
@@ -275,9 +287,9 @@ def _parameters(
         if param.kind in {"*", "**"}:
             continue
         value = _parameter(interpreter, param, prefix, frame)
-        if attention and isinstance(value, Opaque) and not prefix and value.hint in {"", "tensor"}:
-            if param.name in {"x", "hidden_states", "inputs", "embeddings"} or (first and param.name in {"src", "input", "query"}):
-                interpreter.state.conventional.add(value.key)
+        input_like = param.name in _INPUTS or (first and param.name in _FIRST_INPUTS)
+        if attention and input_like and isinstance(value, Opaque) and not prefix and value.hint in {"", "tensor"}:
+            interpreter.state.conventional.add(value.key)
         first = False
         given.kwargs[param.name] = value
         given.keyword_sites[param.name] = param
@@ -314,7 +326,9 @@ def _annotated_module(
     interpreter: Interpreter, value: Opaque, annotation: n.Expr | None, frame: Frame
 ) -> Instance | None:
     """`def __call__(self, attn: Attention, ...)`: a parameter that is a module of the project, built as it stands."""
-    name = annotation.id if isinstance(annotation, n.Name) else annotation.value if isinstance(annotation, n.Const) else ""
+    name = (
+        annotation.id if isinstance(annotation, n.Name) else annotation.value if isinstance(annotation, n.Const) else ""
+    )
     cls = interpreter.program.value(frame.module, name) if isinstance(name, str) and name else None
     if not isinstance(cls, ClassValue) or not interpreter.program.is_module(cls):
         return None

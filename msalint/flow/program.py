@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 KEPT_MODULES = 500
 """How many modules of a project are kept parsed by one process."""
 
+MAX_STARS = 60
+"""Star imports followed for one file: a package's front door may have hundreds, each with as many behind it."""
+
 _OUTSIDE = frozenset(
     "torch numpy math einops typing functools collections dataclasses abc os sys re warnings logging copy itertools "
     "xformers flash_attn contextlib enum json time random pathlib tensorflow jax".split()
@@ -34,6 +37,8 @@ class Program:
     libraries: dict[int, list[str]] = field(default_factory=dict)
     members: dict[int, dict[str, n.Stmt]] = field(default_factory=dict)
     depth: int = 0
+    stars: int = 0
+    """Star imports followed so far."""
     set_later: dict[int, frozenset[str]] = field(default_factory=dict)
 
     def value(self, module: Module, name: str) -> Value | None:
@@ -54,6 +59,9 @@ class Program:
         if dotted is not None:
             return self.dotted(dotted, module)
         for star in module.stars:
+            if self.stars >= MAX_STARS:
+                return None
+            self.stars += 1
             found = self._found(f"{star}.{name}", module)
             if found is not None:
                 return found
@@ -68,6 +76,8 @@ class Program:
             return None
         source = self.project.find(dotted, importer.filename)
         if source is None or not source.rest or "." in source.rest:
+            return None
+        if source.rest not in source.text and "import *" not in source.text:
             return None
         module = self.module(source.filename, source.text)
         if module is None:

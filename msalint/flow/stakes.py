@@ -80,7 +80,10 @@ def calls_any(node: n.Node, names: frozenset[str]) -> bool:
 _CENTRAL_TEXT = re.compile(r" @ |\.mT\b|\b(?:" + "|".join(sorted(_CENTRAL)) + r")\b")
 _OUTER_LINES = 150
 _SHORT = 12
-_HANDS_OVER = re.compile(r"mask|Mask|causal|\bqkv?\b|transpose|permute|\.view\(|reshape|rearrange|Dropout\(|ModuleList|\[i\]")
+_HANDS_OVER = re.compile(
+    r"mask|Mask|causal|\bqkv?\b|transpose|permute|\.view\(|reshape|rearrange|Dropout\(|ModuleList|\[i\]"
+    r"|Parameter|[Pp]osition|\bpe\b|register_buffer"
+)
 
 
 def worth_reading(text: str) -> bool:

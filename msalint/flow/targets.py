@@ -71,9 +71,9 @@ class Targets:
             self.state.call_it(value.size, name)
         elif isinstance(value, Tensor):
             return value.named(name)
-        elif isinstance(value, Opaque) and not value.name:
-            return replace(value, name=name)
-        elif isinstance(value, Real) and not value.name and not value.powers and value.coefficient is None:
+        elif (isinstance(value, Opaque) and not value.name) or (
+            isinstance(value, Real) and not value.name and not value.powers and value.coefficient is None
+        ):
             return replace(value, name=name)
         return value
 
@@ -112,7 +112,9 @@ class Targets:
         place, rank = places[0], number - len(value.items) + 1
         shape = value.items[place]
         assert isinstance(shape, ShapeValue)
-        holder = self.state.bind_rank(Tensor(shape.lead, shape.axes), rank) if rank >= 0 else Tensor(shape.lead, shape.axes)
+        holder = (
+            self.state.bind_rank(Tensor(shape.lead, shape.axes), rank) if rank >= 0 else Tensor(shape.lead, shape.axes)
+        )
         if holder.lead is not None or len(holder.axes) != rank:
             return value
         sizes = tuple(self._size(axis) for axis in holder.axes)
@@ -208,7 +210,7 @@ class Targets:
     def documented(self, docstring: str, parameters: Mapping[str, Value]) -> None:
         """Take in the shapes that a docstring states of parameters: `query, key: (batch, seq, width)`."""
         for line in docstring.splitlines():
-            if "(" not in line and "[" not in line or re.search(r"[)\]]\s*(or|/|\|)\s*[(\[]", line):
+            if ("(" not in line and "[" not in line) or re.search(r"[)\]]\s*(or|/|\|)\s*[(\[]", line):
                 continue
             for claim in parse_shape_claims(line):
                 if claim.subject is None or claim.result:

@@ -91,8 +91,17 @@ def comparison(state: State, sign: str, left: Value, right: Value, node: n.Node)
     texts = [_text(value) for value in (left, right)]
     if all(texts):
         positive = sign.replace("!=", "==")
-        return Condition(f"eq:{texts[0]}:{positive}:{texts[1]}", negated=sign == "!=")
+        key = f"eq:{texts[0]}:{positive}:{texts[1]}"
+        if positive == "==" and isinstance(right, Const) and _is_another(state, key):
+            return TRUE if sign == "!=" else FALSE
+        return Condition(key, negated=sign == "!=")
     return Condition(f"node:{id(node)}")
+
+
+def _is_another(state: State, key: str) -> bool:
+    """Whether this path took a value to be another constant than the one that `key` compares it with."""
+    value = key[: key.index(":==:") + 4]
+    return any(on and other != key and other.startswith(value) for other, on in state.decisions.asked.items())
 
 
 def _identity(state: State, negated: bool, left: Value, right: Value, node: n.Node) -> Value:

@@ -171,7 +171,7 @@ def weigh(
     contracted = weights_site is not values_site
     if product is None and contracted:
         tell_masks(state, softmax.scores, softmax)
-    if product is not None or contracted:
+    if contracted or (product is not None and is_attention(product)):
         # `(probs * log_probs).sum(-1)` is an entropy as often as a context.
         tell_cleared(state, weights, softmax, at)
     moved = weights.traits.moved

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 from msalint.diagnostic import Site
 from msalint.facts import AttentionSite, NumbersAsMask, Scaling, SdpaCalled
 from msalint.ops.attending import role_of_axis, scaling_of, tell_projections
+from msalint.ops.devices import tell_off_device
 from msalint.ops.hiding import FAR_BELOW
 from msalint.ops.layout import is_head
 from msalint.ops.mask_place import tell_batch_elsewhere
@@ -16,7 +16,7 @@ from msalint.ops.mode import drops_in_eval, said_to_drop
 from msalint.ops.table import Invocation, op, text_of
 from msalint.shapes.axes import Axis, Layout, axis_name
 from msalint.state import State
-from msalint.values import NONE, Const, Factor, Items, Layer, Opaque, Real, Region, Tensor, Traits, Value, replace
+from msalint.values import NONE, Factor, Layer, Opaque, Real, Region, Tensor, Traits, Value
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,13 @@ XFORMERS = Signature(
     "xformers", ("query", "key", "value", "attn_bias", "p", "scale"), -3, "attn_bias", "p", "", "scale", keep_true=False
 )
 FLEX = Signature(
-    "flex", ("query", "key", "value", "score_mod", "block_mask", "scale", "enable_gqa"), -2, "block_mask", "", "", "scale"
+    "flex",
+    ("query", "key", "value", "score_mod", "block_mask", "scale", "enable_gqa"),
+    -2,
+    "block_mask",
+    "",
+    "",
+    "scale",
 )
 
 
@@ -142,6 +148,8 @@ def attend(call: Invocation, signature: Signature) -> Value | None:
     )
     if signature.api == "sdpa" and mask_site is not None:
         tell_numbers(state, mask, call.at, mask_site, signature.mask, keep_true=True)
+    if query is not None and not query.traits.made_by_default:
+        tell_off_device(state, mask, call.at)
     tell_projections(state, call.at, query, key, value)
     _tell_site(call, query, key, value, signature)
     _tell_place(call, query, key, mask, mask_site, signature)
@@ -289,9 +297,7 @@ def hidden_by(state: State, mask: Value | None, keep_true: bool) -> Region | Non
 _MASKING = frozenset({"causal", "padding", "given"})
 
 
-def tell_numbers(
-    state: State, mask: Value | None, at: Site, mask_site: Site, parameter: str, keep_true: bool
-) -> None:
+def tell_numbers(state: State, mask: Value | None, at: Site, mask_site: Site, parameter: str, keep_true: bool) -> None:
     """Tell of a 0/1 mask of numbers where truths are taken, or numbers far below 0."""
     tensor = state.as_tensor(mask) if isinstance(mask, Tensor) else None
     cells = tensor.traits.cells if tensor is not None else None
@@ -322,23 +328,3 @@ def is_additive(state: State, mask: Value | None) -> bool:
 def layer_rate(layer: Layer) -> Value:
     """The `p` of a dropout layer."""
     return layer.get("p") or Real(0.5)
-
-
-def items_of(value: Value | None) -> tuple[Value, ...]:
-    return value.items if isinstance(value, Items) else ()
-
-
-def constant(value: Value | None) -> object:
-    return value.value if isinstance(value, Const) else None
-
-
-def half_root() -> Fraction:
-    return Fraction(-1, 2)
-
-
-def with_seq(tensor: Tensor, place: int) -> Axis:
-    return tensor.axes[place]
-
-
-def replaced(tensor: Tensor, **changes: object) -> Tensor:
-    return replace(tensor, **changes)

@@ -38,7 +38,7 @@ def with_axes(tensor: Tensor, axes: Sequence[Axis], layout: Layout | None) -> Te
 
 def dense_like(tensor: Tensor, axes: Sequence[Axis], lead: ShapeVar | None = None, **traits: object) -> Tensor:
     """A contiguous result of these axes that carries what `tensor` carries."""
-    carried = replace(tensor.traits, moved=None, implementation_layout=False, **traits)  # type: ignore[arg-type]
+    carried = replace(tensor.traits, moved=None, implementation_layout=False, **traits)
     return Tensor(lead, tuple(axes), Layout.dense(axes, lead), tensor.dtype, carried)
 
 
@@ -115,7 +115,9 @@ def joint_layout(axes: Sequence[Axis], tensors: Sequence[Tensor]) -> Layout | No
     for i in range(1, rank):
         here = i
         for before in reversed(range(i)):
-            swap = _out_of_order(inner_first[here], inner_first[before], [ranks for ranks in ranked if ranks is not None])
+            swap = _out_of_order(
+                inner_first[here], inner_first[before], [ranks for ranks in ranked if ranks is not None]
+            )
             if swap:
                 inner_first[before], inner_first[here] = inner_first[here], inner_first[before]
                 here = before
@@ -182,6 +184,7 @@ def forget_content(traits: Traits) -> Traits:
         cells=None,
         number=None,
         product=None,
+        peak_of=None,
         softmax=None,
         masks=(),
         cleared=(),

@@ -105,9 +105,7 @@ def _with_vector(state: State, left: Tensor, right: Tensor) -> Tensor | None:
     return Tensor(main.lead, axes, Layout.dense(axes, main.lead))
 
 
-def _leading(
-    state: State, left: Tensor, right: Tensor, at: Site
-) -> tuple[tuple[Axis, ...], ShapeVar | None]:
+def _leading(state: State, left: Tensor, right: Tensor, at: Site) -> tuple[tuple[Axis, ...], ShapeVar | None]:
     """The batch axes of a product."""
     a = replace(left, axes=left.axes[:-2])
     b = replace(right, axes=right.axes[:-2])
@@ -370,9 +368,7 @@ def _pairwise(
         axes.update(rows)
         axes.update(columns)
         pair = (left[contracted[0]], right[contracted[0]])
-        product = Product(
-            tensors[0], tensors[1], pair, _idents(rows.values()), _idents(columns.values()), at
-        )
+        product = Product(tensors[0], tensors[1], pair, _idents(rows.values()), _idents(columns.values()), at)
         if is_attention(product):
             between = None
             if len(rows) == 1 and len(columns) == 1:

@@ -6,6 +6,7 @@ import math
 
 from msalint.diagnostic import Site
 from msalint.ops.axes import new_axis
+from msalint.ops.devices import placed
 from msalint.ops.table import Invocation, op
 from msalint.ops.wrapped import holds_raw_memory
 from msalint.shapes.axes import Axis, Ident, Layout, ShapeVar, fresh
@@ -26,11 +27,24 @@ def made(call: Invocation, start: int, keyword: str = "size", cells: Cells | Non
     if isinstance(only, Opaque) and says(only.name, "shape", "shapes", "sizes", "dims"):
         target = None
     if target is None or any(size is None for size in target[1]):
+        listed = only.items if isinstance(only, Items) else tuple(call.args[start:])
+        if target is None and len(listed) > 1 and all(_is_one_size(value) for value in listed):
+            return dense([_axis_of(call, value) for value in listed], None, call.dtype(), cells=cells)
         var = ShapeVar()
         return Tensor(var, (), Layout((var,)), call.dtype(), Traits(cells=cells))
     lead, sizes = target
     axes = tuple(_sized(size) for size in sizes if size is not None)
     return dense(axes, lead, call.dtype(), cells=cells)
+
+
+def _is_one_size(value: Value) -> bool:
+    """A value that stands for one axis, known or not, where several are given."""
+    return isinstance(value, (Int, Real, Tensor, Opaque))
+
+
+def _axis_of(call: Invocation, value: Value) -> Axis:
+    size = call.state.as_size(value)
+    return _sized(size) if size is not None else new_axis(None)
 
 
 def _sized(size: Size) -> Axis:
@@ -49,7 +63,8 @@ def of_size(call: Invocation) -> Value | None:
     cells = Cells(fill, None, None, call.at) if fill is not None else None
     tensor = made(call, start, cells=cells)
     floating = tensor is not None and start == 0 and "dtype" not in call.kwargs and not call.unknown_arguments
-    return replace(tensor, dtype="float32") if tensor is not None and floating else tensor
+    tensor = replace(tensor, dtype="float32") if tensor is not None and floating else tensor
+    return placed(call, tensor) if start == 0 and fill is not None else tensor
 
 
 @op("full", on="torch")
@@ -59,7 +74,8 @@ def full(call: Invocation) -> Value | None:
     real = call.state.as_real(call.get(start + 1, "fill_value"))
     fill = real.constant if real is not None else None
     inner = replace_args(call, call.args[: start + 1])
-    return made(inner, start, cells=Cells(fill, None, None, call.at) if fill is not None else None)
+    tensor = made(inner, start, cells=Cells(fill, None, None, call.at) if fill is not None else None)
+    return placed(call, tensor) if start == 0 else tensor
 
 
 def replace_args(call: Invocation, args: list[Value]) -> Invocation:
@@ -86,7 +102,7 @@ def like(call: Invocation) -> Value | None:
 @op("arange range", on="torch")
 def arange(call: Invocation) -> Value | None:
     state = call.state
-    given = [value for value in call.args]
+    given = list(call.args)
     start, stop, step = Size.of(0), None, 1
     if len(given) == 1 or "end" in call.kwargs:
         stop = state.as_size(call.kwargs.get("end") or given[0])
@@ -102,7 +118,9 @@ def arange(call: Invocation) -> Value | None:
         length = stop - start
         if step != 1:
             division = length.exact_quotient(Size.of(step)) if step > 1 else None
-            length = division if division is not None else ((length + (step - 1)) // Size.of(step) if step > 1 else None)
+            length = (
+                division if division is not None else ((length + (step - 1)) // Size.of(step) if step > 1 else None)
+            )
     reals = any(isinstance(value, Real) for value in (*given, *call.kwargs.values()))
     if reals or call.name == "range":
         length = None if reals or length is None else length + 1
@@ -110,7 +128,8 @@ def arange(call: Invocation) -> Value | None:
     if length is not None and length.constant is not None and length.constant < 0:
         length = None
     axis = new_axis(length, "place")
-    return dense((axis,), None, call.dtype("int"), ramp=step == 1, ramp_from=start_size if step == 1 else None)
+    ramp = dense((axis,), None, call.dtype("int"), ramp=step == 1, ramp_from=start_size if step == 1 else None)
+    return placed(call, ramp)
 
 
 @op("linspace logspace hann_window randperm", on="torch")
@@ -259,7 +278,7 @@ def generated_causal(size: Size | None, at: Site) -> Tensor:
 
 @op("", on="torch.nn.Transformer.generate_square_subsequent_mask")
 def generate_square_subsequent_mask(call: Invocation) -> Value | None:
-    return generated_causal(call.state.as_size(call.get(0, "sz")), call.at)
+    return placed(call, generated_causal(call.state.as_size(call.get(0, "sz")), call.at))
 
 
 def unknown_like(name: str) -> Tensor:

@@ -10,6 +10,7 @@ from msalint.diagnostic import Site
 from msalint.facts import MaskCleared, SizesDisagree, ZeroTimesInfinity
 from msalint.ops.attending import tell_late_scale
 from msalint.ops.axes import copied_layout, distinct, elementwise_layout, forget_content, joint_layout, new_axis, vague
+from msalint.ops.devices import joined, moved
 from msalint.ops.hiding import FAR_BELOW
 from msalint.ops.scalars import arithmetic
 from msalint.ops.table import Invocation, op
@@ -71,7 +72,7 @@ def broadcast(state: State, left: Tensor, right: Tensor, at: Site, what: str) ->
 
 
 def _better_known(one: Axis, other: Axis) -> bool:
-    """Of two masks that are combined one is made of an input, the other of numbers: the first tells whose axis it is."""
+    """Of two masks combined, one is made of an input, the other of numbers: the first tells whose axis it is."""
     return len(one) == len(other) == 1 and one[0].ident.kind != "new" and other[0].ident.kind == "new"
 
 
@@ -130,7 +131,19 @@ def _is_number(state: State, value: Value) -> bool:
 def _tensor_like(value: Opaque) -> bool:
     """An unknown value that is likelier a tensor than a number, by its name."""
     return value.hint == "tensor" or says(
-        value.name, "mask", "bias", "x", "states", "emb", "embedding", "embeddings", "pos", "cos", "sin", "weights", "ids"
+        value.name,
+        "mask",
+        "bias",
+        "x",
+        "states",
+        "emb",
+        "embedding",
+        "embeddings",
+        "pos",
+        "cos",
+        "sin",
+        "weights",
+        "ids",
     )
 
 
@@ -145,9 +158,7 @@ def is_made_to_broadcast(tensor: Tensor) -> bool:
 # --- a tensor and a number ---------------------------------------------------------------------------------------
 
 
-def _with_number(
-    state: State, sign: str, tensor: Tensor, other: Value, at: Site, site: Site, flipped: bool
-) -> Value:
+def _with_number(state: State, sign: str, tensor: Tensor, other: Value, at: Site, site: Site, flipped: bool) -> Value:
     real = state.as_real(other)
     constant = real.constant if real is not None else None
     traits = _counting_on(state, sign, tensor.traits, other, flipped)
@@ -270,11 +281,11 @@ def _of_tensors(
     traits = _joint_traits(state, sign, main, other, at, other_site, left, right)
     moved = main.traits.moved if layout is not None else None
     dtype = _joint_dtype(sign, main.dtype, other.dtype)
-    return Tensor(lead, axes, layout, dtype, replace(traits, moved=moved))
+    return joined(left, right, Tensor(lead, axes, layout, dtype, replace(traits, moved=moved)))
 
 
 def _joint_dtype(sign: str, main: str | None, other: str | None) -> str | None:
-    """What torch promotes two dtypes to, as far as both are known; a main operand of unknown make is taken to be wider."""
+    """What torch promotes two dtypes to, as far as it is known; a main operand of unknown make is taken to be wider."""
     if main == other:
         return None if sign == "/" and main in _WHOLE else main
     if main in _WHOLE and (other is None or other in _WHOLE or sign == "/"):
@@ -457,7 +468,8 @@ def compare(state: State, sign: str, left: Value, right: Value, at: Site) -> Ten
 
 
 def _truths(shape: Tensor, cells: Cells | None, at: Site) -> Tensor:
-    traits = Traits(name=shape.traits.name, cells=replace(cells, at=cells.at or at) if cells else None)
+    cells = replace(cells, at=cells.at or at) if cells else None
+    traits = Traits(name=shape.traits.name, cells=cells, made_by_default=shape.traits.made_by_default)
     return replace(shape, dtype="bool", traits=traits, layout=elementwise_layout(shape))
 
 
@@ -566,7 +578,8 @@ def logic(state: State, sign: str, left: Value, right: Value, at: Site) -> Value
     first, second = a.traits.cells, b.traits.cells
     cells = _combined(first, second, union=sign == "|") if sign != "^" else None
     both = a.dtype == b.dtype == "bool"
-    return replace(shape, dtype="bool" if both else None, traits=Traits(cells=cells))
+    traits = Traits(cells=cells, made_by_default=shape.traits.made_by_default)
+    return replace(shape, dtype="bool" if both else None, traits=traits)
 
 
 @op("logical_and logical_or logical_xor bitwise_and bitwise_or __and__ __or__")
@@ -587,8 +600,8 @@ def logical_not(call: Invocation) -> Value | None:
 def inverted(tensor: Tensor, logical: bool = False) -> Tensor:
     """`~mask`, or `logical_not`, which makes a boolean of anything."""
     cells = tensor.traits.cells
-    whole = 255.0 if tensor.dtype == "uint8" else -1.0 if tensor.dtype == "int" else None
-    flipped = cells.map(lambda x: float(not x) if logical or whole is None else whole - x) if cells is not None else None
+    bits = None if logical else {"uint8": 255.0, "int": -1.0}.get(tensor.dtype or "")
+    flipped = cells.map(lambda x: float(not x) if bits is None else bits - x) if cells is not None else None
     dtype = "bool" if logical else tensor.dtype
     return replace(tensor, dtype=dtype, traits=replace(tensor.traits, cells=flipped), layout=elementwise_layout(tensor))
 
@@ -630,7 +643,7 @@ def _mapped(call: Invocation, function: Callable[[float], float] | None, **chang
         return None
     cells = tensor.traits.cells
     traits = replace(forget_content(tensor.traits), cells=cells.map(function) if cells and function else None)
-    traits = replace(traits, **changes) if changes else traits  # type: ignore[arg-type]
+    traits = replace(traits, **changes) if changes else traits
     dtype = None if tensor.dtype in _WHOLE else tensor.dtype
     return replace(tensor, layout=elementwise_layout(tensor), traits=traits, dtype=dtype)
 
@@ -808,7 +821,9 @@ def to(call: Invocation) -> Value | None:
     tensor = call.tensor()
     if tensor is None:
         return None
-    for value in [*call.args[1:], *call.kwargs.values()]:
+    given = [*call.args[1:], *call.kwargs.values()]
+    tensor = tensor if all(isinstance(value, DType) for value in given) else moved(tensor)
+    for value in given:
         if isinstance(value, DType):
             return cast(tensor, value.kind)
         if call.name == "type" or isinstance(value, Tensor) or (isinstance(value, Opaque) and _may_be_dtype(value)):
@@ -824,14 +839,15 @@ def _may_be_dtype(value: Opaque) -> bool:
 @op("type_as", on="method")
 def type_as(call: Invocation) -> Value | None:
     tensor, other = call.tensor(), call.tensor(1)
-    return None if tensor is None else cast(tensor, other.dtype if other else None)
+    return None if tensor is None else cast(moved(tensor), other.dtype if other else None)
 
 
 @op("detach cuda cpu requires_grad_ detach_ pin_memory data numpy share_memory_ xpu mps npu retain_grad align_as "
     "refine_names rename nan_to_num_ set_", on="method")  # fmt: skip
 @op("detach from_numpy", on="torch")
 def same_value(call: Invocation) -> Value | None:
-    return call.tensor()
+    tensor = call.tensor()
+    return tensor if tensor is None or call.name not in {"cuda", "cpu", "xpu", "mps", "npu"} else moved(tensor)
 
 
 @op("", on="torch.amp.custom_fwd torch.utils.checkpoint.checkpoint")

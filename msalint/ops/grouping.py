@@ -21,7 +21,7 @@ def tell_tiled(state: State, at: Site, query: Tensor, others: Iterable[tuple[str
         return
     for what, tensor in others:
         for axis in state.resolve(tensor).axes if tensor is not None else ():
-            if len(axis) != 2:
+            if tensor is None or len(axis) != 2:
                 continue
             copies, kept = axis
             copied_at = state.copies.get(copies.ident)

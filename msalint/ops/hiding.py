@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msalint.diagnostic import Site
 from msalint.facts import Fact, MaskAdded, MaskedAfterSoftmax, MaskFilled, MaskMultiplied
+from msalint.ops.devices import tell_off_device
 from msalint.shapes.vocabulary import says
 from msalint.state import State
 from msalint.values import Cells, MaskUse, Normalised, Opaque, Region, Tensor, replace
@@ -20,7 +21,10 @@ def tell_masks(state: State, scores: Tensor, normalised: Normalised) -> None:
     whole = [covers_rows(use, normalised) for use in uses]
     empties = emptying(uses, whole)
     lowered = any(use.how != "multiplied" and (use.fill is None or use.fill <= FAR_BELOW) for use in uses)
+    product = scores.traits.product
     for use, rows, empty in zip(uses, whole, empties):
+        if product is not None and not product.left.traits.made_by_default and use.how not in {"index", "indices"}:
+            tell_off_device(state, use.value, use.at)
         if use.how == "multiplied":
             if not rows:
                 site = use.mask_site or use.at

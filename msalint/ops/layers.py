@@ -6,12 +6,13 @@ from collections.abc import Callable
 from itertools import count
 
 from msalint.diagnostic import Site
-from msalint.facts import AttentionSite, Dropout, IndivisibleHeads, MaskArgument, MhaCalled
+from msalint.facts import AttentionSite, Dropout, IndivisibleHeads, LayersShared, MaskArgument, MhaCalled
 from msalint.ops import einops as einops_ops
 from msalint.ops.attending import role_of_axis
 from msalint.ops.attention import hidden_by, is_additive, layer_rate, tell_numbers, wrong_way
 from msalint.ops.axes import copied_layout, elementwise_layout, forget_content, new_axis, vague
 from msalint.ops.contraction import project
+from msalint.ops.devices import tell_off_device
 from msalint.ops.mask_order import tell_tiled_for_layer
 from msalint.ops.mode import is_gated_number, is_zero, literally_true, only_in_training, said_to_drop
 from msalint.ops.softmax import normalise
@@ -91,7 +92,7 @@ SHAPE_KEEPING = frozenset(
     "Identity ReLU GELU SiLU ELU SELU LeakyReLU Tanh Sigmoid Softplus PReLU Mish Hardswish BatchNorm1d BatchNorm2d "
     "BatchNorm3d GroupNorm InstanceNorm1d InstanceNorm2d SyncBatchNorm ReLU6 Hardtanh QuickGELU".split()
 )
-PARAMETERS.update({name: () for name in SHAPE_KEEPING})
+PARAMETERS.update(dict.fromkeys(SHAPE_KEEPING, ()))
 _SIZES = (
     "in_features", "out_features", "embedding_dim", "num_embeddings", "in_channels", "out_channels", "normalized_shape",
     "embed_dim", "d_model", "hidden_size",
@@ -113,6 +114,7 @@ def build(call: Invocation, kind: str) -> Value:
     children: tuple[Value, ...] = ()
     if kind in {"ModuleList", "ParameterList"}:
         listed = given.get("modules") or given.get("values")
+        _tell_shared(call, listed)
         if isinstance(listed, Items):
             return Items(listed.items, "modules")
         if isinstance(listed, Many):
@@ -122,6 +124,16 @@ def build(call: Invocation, kind: str) -> Value:
         call.state.refuse_float(given.get(name), call.at)
     _tell_indivisible(call, kind, given)
     return Layer(kind, tuple(given.items()), children, next(_serials), built_at=call.at)
+
+
+def _tell_shared(call: Invocation, listed: Value | None) -> None:
+    """A module list whose elements are one layer, or were all given one."""
+    if not isinstance(listed, (Items, Many)) or listed.at is None:
+        return
+    alone = len(listed.items) < 2 if isinstance(listed, Items) else listed.length is not None and listed.length.is_one
+    shared = call.state.shared.get(id(listed.at))
+    if shared is not None and not alone:
+        call.state.emit(LayersShared(listed.at, shared[0], shared[1], call.state.purpose()))
 
 
 def _tell_indivisible(call: Invocation, kind: str, given: dict[str, Value]) -> None:
@@ -430,6 +442,8 @@ def attention_layer(call: Invocation, layer: Layer) -> Value | None:
         if value is None or site is None or state.is_none(value) is True:
             continue
         tell_numbers(state, value, call.at, site, name, keep_true=False)
+        if query is not None and not query.traits.made_by_default:
+            tell_off_device(state, value, call.at)
         hidden = hidden_by(state, value, keep_true=False)
         tensor = state.as_tensor(value)
         made_at = tensor.traits.cells.at if tensor is not None and tensor.traits.cells is not None else None
@@ -477,11 +491,23 @@ def _weights(call: Invocation, layer: Layer, query: Tensor | None, batch_first: 
         return Const(None)
     key = call.tensor(1, "key")
     averaged = state.truth(call.get(6, "average_attn_weights") or Const(True))
+    if averaged is True and not call.unknown_arguments:
+        weights = _averaged(state, query, key, batch_first).with_traits(averaged=call.at)
+        state.averaged[id(call.at)] = weights
+        return weights
     if query is None or key is None or query.rank != 3 or key.rank != 3 or batch_first is None or averaged is None:
         return Tensor(ShapeVar(), (), None)
     seq = 1 if batch_first else 0
-    heads = () if averaged else (new_axis(state.as_size(layer.get("num_heads"))),)
-    return Tensor(None, (query.axes[1 - seq], *heads, query.axes[seq], key.axes[seq]), None)
+    heads = new_axis(state.as_size(layer.get("num_heads")))
+    return Tensor(None, (query.axes[1 - seq], heads, query.axes[seq], key.axes[seq]), None)
+
+
+def _averaged(state: State, query: Tensor | None, key: Tensor | None, batch_first: bool | None) -> Tensor:
+    """(batch, query, key), as far as it is known."""
+    if query is None or key is None or query.rank != 3 or key.rank != 3 or batch_first is None:
+        return Tensor(ShapeVar(), (), None)
+    seq = 1 if batch_first else 0
+    return Tensor(None, (query.axes[1 - seq], query.axes[seq], key.axes[seq]), None)
 
 
 def _second_axis(state: State, query: Tensor | None) -> Ident | None:
@@ -529,7 +555,7 @@ def input_layout(state: State, tensor: Tensor | None) -> tuple[str | None, str, 
     if tensor.rank != 3 or not all(tensor.axes[:2]):
         return None, "", ""
     first, second = tensor.axes[:2]
-    roles = [role_of_axis(axis, ())[0] or _named_role(axis) for axis in (first, second)]
+    roles = [_layout_role(axis) for axis in (first, second)]
     if (roles[0] == BATCH and roles[1] != BATCH) or (roles[0] is None and roles[1] == SEQ):
         return "batch", axis_name(first), axis_name(second)
     if (roles[1] == BATCH and roles[0] != BATCH) or (roles[1] is None and roles[0] == SEQ):
@@ -537,10 +563,13 @@ def input_layout(state: State, tensor: Tensor | None) -> tuple[str | None, str, 
     return None, "", ""
 
 
-def _named_role(axis: Axis) -> str | None:
-    for atom in axis:
-        for name in atom.ident.names:
-            role = role_of_name(name)
-            if role in {BATCH, SEQ}:
-                return role
-    return None
+def _layout_role(axis: Axis) -> str | None:
+    """The role of an axis by its names. One that the batch was folded into, (batch * frames), is the batch."""
+    symbols = [symbol.name for atom in axis for symbol in atom.size.symbols()]
+    roles = {role_of_name(name) for name in (*symbols, *(name for atom in axis for name in atom.ident.names))}
+    if BATCH in roles:
+        return BATCH
+    if len(axis) != 1 or len(symbols) > 1:
+        return None
+    role, _ = role_of_axis(axis, ())
+    return role or (SEQ if SEQ in roles else None)

@@ -177,9 +177,7 @@ def _learn_from(state: State, tensor: Tensor, outcome: Reshaped) -> None:
                     state.unify(atom.size, product(sizes))
 
 
-def _finished(
-    call: Invocation, tensor: Tensor, sizes: list[Size | None], outcome: Reshaped, copies: bool
-) -> Tensor:
+def _finished(call: Invocation, tensor: Tensor, sizes: list[Size | None], outcome: Reshaped, copies: bool) -> Tensor:
     ones = [a.ident for axis in tensor.axes for a in axis if call.state.size_of((a,)).is_one]
     layout = tensor.layout.squeezed(ones).splits(outcome.splits) if tensor.layout else None
     broken = None
@@ -398,6 +396,11 @@ def _rank_of_heads(state: State, tensor: Tensor) -> Tensor:
     return state.bind_rank(tensor, 4) if len(heads) == 1 and is_head(heads[0]) else tensor
 
 
+def _lost_order(tensor: Tensor) -> Tensor:
+    """The tensor with its axes in an order that is not known: a triangle may lie the other way round."""
+    return replace(vague(tensor), traits=set_aside(tensor.traits))
+
+
 @op("transpose transpose_ swapaxes swapdims swapaxes_")
 def transpose(call: Invocation) -> Value | None:
     tensor = call.tensor()
@@ -405,17 +408,17 @@ def transpose(call: Invocation) -> Value | None:
         return None
     first, second = call.integer(1, "dim0"), call.integer(2, "dim1")
     if first is None or second is None:
-        return vague(tensor)
+        return _lost_order(tensor)
     if first >= 0 and second >= 0:
         tensor = _rank_of_heads(call.state, tensor)
     for dim in (first, second):
         found = locate(call.state, tensor, dim)
         if found is None:
-            return vague(tensor)
+            return _lost_order(tensor)
         tensor = found[0]
     a, b = locate(call.state, tensor, first), locate(call.state, tensor, second)
     if a is None or b is None:
-        return vague(tensor)
+        return _lost_order(tensor)
     axes = list(tensor.axes)
     axes[a[1]], axes[b[1]] = axes[b[1]], axes[a[1]]
     return moved(call, tensor, tuple(axes))
@@ -426,11 +429,11 @@ def permute(call: Invocation) -> Value | None:
     tensor = call.tensor()
     dims = call.integers(1, "dims")
     if tensor is None or dims is None:
-        return vague(tensor) if tensor else None
+        return _lost_order(tensor) if tensor else None
     tensor = call.state.bind_rank(tensor, len(dims))
     rank = len(tensor.axes)
     if tensor.lead is not None or rank != len(dims) or sorted(d % rank for d in dims) != list(range(rank)):
-        return vague(tensor)
+        return _lost_order(tensor)
     return moved(call, tensor, tuple(tensor.axes[d % rank] for d in dims))
 
 
@@ -443,7 +446,7 @@ def movedim(call: Invocation) -> Value | None:
     a = locate(call.state, tensor, source)
     b = locate(call.state, a[0], target) if a else None
     if a is None or b is None:
-        return vague(tensor)
+        return _lost_order(tensor)
     tensor = b[0]
     first = locate(call.state, tensor, source)
     assert first is not None
@@ -459,7 +462,7 @@ def matrix_transpose(call: Invocation) -> Value | None:
         return None
     tensor = call.state.with_trailing(tensor, 2)
     if len(tensor.axes) < 2:
-        return vague(tensor)
+        return _lost_order(tensor)
     return moved(call, tensor, (*tensor.axes[:-2], tensor.axes[-1], tensor.axes[-2]))
 
 
@@ -471,7 +474,7 @@ def reverse_axes(call: Invocation) -> Value | None:
     # torch means both for matrices: `.T` of another rank is deprecated, and no product would take it.
     tensor = call.state.bind_rank(call.state.with_rank(tensor) if call.name == "T" else tensor, 2)
     if tensor.lead is not None:
-        return vague(tensor)
+        return _lost_order(tensor)
     return moved(call, tensor, tuple(reversed(tensor.axes)))
 
 
@@ -812,7 +815,9 @@ def rearranged_inside(call: Invocation) -> Value | None:
     if tensor is None:
         return None
     if call.name == "roll":
-        return replace(dense_like(tensor, tensor.axes, tensor.lead), layout=copied_layout(tensor.axes, tensor.lead, [tensor]))
+        return replace(
+            dense_like(tensor, tensor.axes, tensor.lead), layout=copied_layout(tensor.axes, tensor.lead, [tensor])
+        )
     return replace(tensor, layout=elementwise_layout(tensor))
 
 
@@ -900,6 +905,8 @@ def _joined_traits(result: Tensor, tensors: list[Tensor]) -> Tensor:
     projection = next((t.projection for t in traits if t.projection is not None), None)
     if any(t.dtype != result.dtype for t in tensors):
         result = replace(result, dtype=None)
+    if not all(t.made_by_default for t in traits):
+        result = result.with_traits(made_by_default=())
     factors = [t.scale for t in traits]
     scale = factors[0] if all(f == factors[0] for f in factors) else max(factors, key=len)
     return result.with_traits(

@@ -23,7 +23,7 @@ def tell_tiled_for_layer(state: State, heads: Size | None, query: Tensor | None,
 
 
 def tell_tiled_for_scores(state: State, scores: Tensor, mask: Value, at: Site) -> None:
-    """A mask put on scores (batch * heads, query, key): copied for the heads outside, or once for each of the product."""
+    """A mask put on scores (batch * heads, query, key): copied for the heads outside, or for each of their product."""
     scores = state.resolve(scores)
     tiled = _tiled(state, mask)
     if tiled is None or scores.traits.product is None or scores.lead is not None or len(scores.axes) != 3:
@@ -33,11 +33,17 @@ def tell_tiled_for_scores(state: State, scores: Tensor, mask: Value, at: Site) -
         return
     copies = state.size_of(tiled[:1])
     if state.relations.compare(copies, state.size_of(folded)).certainly:
-        if any(role_of_name(name) == BATCH for atom in tiled[1:] for name in (str(atom.size), *atom.ident.names)):
-            _tell(state, "folded", tiled, "scores", at)
-    elif state.relations.compare(copies, state.size_of(folded[1:])).certainly:
-        if not state.relations.compare(state.size_of(folded[:1]), copies).certainly:
-            _tell(state, "heads", tiled, "scores", at)
+        order = "folded" if _named_batch(tiled[1:]) else ""
+    elif state.relations.compare(copies, state.size_of(folded[:1])).certainly:
+        order = ""
+    else:
+        order = "heads" if state.relations.compare(copies, state.size_of(folded[1:])).certainly else ""
+    if order:
+        _tell(state, order, tiled, "scores", at)
+
+
+def _named_batch(axis: Axis) -> bool:
+    return any(role_of_name(name) == BATCH for atom in axis for name in (str(atom.size), *atom.ident.names))
 
 
 def _tiled(state: State, mask: Value) -> Axis | None:

@@ -29,9 +29,7 @@ def tell_places(state: State, scores: Tensor) -> None:
             _tell_queries_hidden(state, scores, use, others, site)
 
 
-def tell_batch_elsewhere(
-    state: State, onto: Sequence[Axis], mask: Value, at: Site, site: Site, api: str
-) -> bool:
+def tell_batch_elsewhere(state: State, onto: Sequence[Axis], mask: Value, at: Site, site: Site, api: str) -> bool:
     """Tell of a mask whose batch axis lies on heads or positions: (B, L) on (B, H, L, L), for one."""
     tensor = state.as_tensor(mask)
     if tensor is None or tensor.lead is not None or len(tensor.axes) > len(onto):
@@ -80,9 +78,7 @@ def _is_head_or_position(axis: Axis) -> bool:
     return position or any(is_head(atom) for atom in axis)
 
 
-def _tell_queries_hidden(
-    state: State, scores: Tensor, use: MaskUse, others: Sequence[MaskUse], site: Site
-) -> None:
+def _tell_queries_hidden(state: State, scores: Tensor, use: MaskUse, others: Sequence[MaskUse], site: Site) -> None:
     """Tell of padding that lies on the queries alone: padded keys stay visible to everyone."""
     mask = state.as_tensor(use.value)
     cells = mask.traits.cells if mask is not None else None

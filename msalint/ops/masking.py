@@ -12,6 +12,7 @@ from msalint.ops.axes import (
     new_axis,
     vague,
 )
+from msalint.ops.devices import tell_off_device
 from msalint.ops.elementwise import broadcast
 from msalint.ops.table import Invocation, op
 from msalint.state import State, dense
@@ -90,6 +91,8 @@ def filled(
         _repair(state, traits)
         return tensor
     if traits.cells is not None and traits.product is None:
+        if traits.device_given:
+            tell_off_device(state, mask_tensor, call.at)
         return tensor.with_traits(cells=filled_cells(traits.cells, region, fill, call.at))
     rest = 3 - mask_place - fill_place
     use = MaskUse(
@@ -128,7 +131,9 @@ def _covered(state: State, tensor: Tensor, mask: Tensor | None, call: Invocation
         axes, _ = broadcast(state, tensor, mask, call.at, call.name)
     if call.name != "where":
         return dense_like(tensor, axes, tensor.lead)
-    return replace(tensor, axes=axes, layout=joint_layout(axes, [mask, tensor]) if closed and mask is not None else None)
+    return replace(
+        tensor, axes=axes, layout=joint_layout(axes, [mask, tensor]) if closed and mask is not None else None
+    )
 
 
 def _fill_name(value: Value | None) -> str:
@@ -199,7 +204,8 @@ def _choice(
         cells = Cells(one, two, region, call.at) if region is not None else None
         if mask is None:
             return None
-        return replace(_chosen(state, call, mask, first, second), dtype=None, traits=Traits(cells=cells))
+        traits = Traits(cells=cells, made_by_default=mask.traits.made_by_default)
+        return replace(_chosen(state, call, mask, first, second), dtype=None, traits=traits)
     if first is not None and two is not None and not _constant_tensor(first):
         return filled(call, first, condition, other, "where", places[0], places[2], holds=False)
     if second is not None and one is not None and not _constant_tensor(second):
@@ -235,7 +241,10 @@ def _plain(value: Value | None, real: Real | None) -> float | None:
     return real.constant if real is not None and not isinstance(value, Opaque) else None
 
 
-@op("masked_scatter masked_scatter_ scatter scatter_ index_fill index_fill_ index_copy_ index_add_ index_add scatter_add scatter_add_")
+@op(
+    "masked_scatter masked_scatter_ scatter scatter_ scatter_add scatter_add_ index_fill index_fill_ index_copy_ "
+    "index_add index_add_"
+)
 def scattered(call: Invocation) -> Value | None:
     tensor = call.tensor()
     if tensor is None:

@@ -7,7 +7,7 @@ from msalint.ops.axes import dense_like, forget_content, locate, new_axis, vague
 from msalint.ops.table import Invocation, op
 from msalint.shapes.axes import Axis, Layout
 from msalint.shapes.size import Size
-from msalint.values import Cells, Const, Int, Items, Real, Region, Tensor, Total, Value, replace
+from msalint.values import PLAIN, Cells, Const, Int, Items, Real, Region, Tensor, Total, Value, replace
 
 
 def reduced_axes(call: Invocation, tensor: Tensor, position: int = 1) -> tuple[Tensor, list[int]] | None:
@@ -63,6 +63,8 @@ def reduce(call: Invocation) -> Value | None:
     found = reduced_axes(call, tensor, position)
     keep = call.flag(position + 1, "keepdim", False)
     content = replace(forget_content(tensor.traits), name=tensor.traits.name)
+    if call.name == "amax":
+        content = replace(content, peak_of=tensor.traits.product)
     if found is None:
         tensor = replace(tensor, dtype=_reduced_dtype(call.name, tensor.dtype))
         if call.get(position, "dim") is None and "axis" not in call.kwargs:
@@ -94,7 +96,8 @@ def with_indices(call: Invocation) -> Value | None:
         rest = call.args[place:] or [Int(Size.of(-1))]
         call = replace(call, args=[tensor, *rest], name="median")
     if call.get(1, "dim") is None:
-        return Tensor(None, (), Layout(()), tensor.dtype)
+        peak = replace(PLAIN, detached=tensor.traits.detached, peak_of=tensor.traits.product)
+        return Tensor(None, (), Layout(()), tensor.dtype, peak if call.name == "max" else PLAIN)
     other = call.args[1] if len(call.args) > 1 else None
     if isinstance(other, Tensor):
         return replace(tensor, traits=forget_content(tensor.traits), layout=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Optional
+from typing import Any
 
 from msalint.diagnostic import Site
 from msalint.shapes.axes import Layout, MemoryItem
@@ -12,7 +12,7 @@ from msalint.shapes.size import Size
 from msalint.state import State
 from msalint.values import NONE, Const, DType, Int, Items, Opaque, Real, ShapeValue, Tensor, Value
 
-Operation = Callable[["Invocation"], Optional[Value]]
+Operation = Callable[["Invocation"], Value | None]
 
 PATHS: dict[str, Operation] = {}
 """Functions by their full name, as in `torch.nn.functional.softmax`."""
@@ -90,6 +90,8 @@ class Invocation:
     call: Callable[..., Value] | None = None
     unknown_arguments: bool = False
     """A `*args` or `**kwargs` whose contents are not known was passed."""
+    beside: Callable[[], str] | None = None
+    """Asks for the name of an input, or of what was made of one, that is at hand where the call stands."""
 
     def get(self, position: int, keyword: str = "") -> Value | None:
         """An argument by position or keyword, None if it was not given."""

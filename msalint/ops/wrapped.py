@@ -47,7 +47,9 @@ def holds_raw_memory(data: Site | None, value: Tensor) -> bool:
     One name alone may be a list of values: `torch.Tensor(data)`.
     """
     written = _RAW.fullmatch(data.text) if data is not None else None
-    if data is None or written is None or value.lead is not None or any(axis_size(axis).constant == 0 for axis in value.axes):
+    if data is None or written is None or value.lead is not None:
+        return False
+    if any(axis_size(axis).constant == 0 for axis in value.axes):
         return False
     given = written["given"]
     depths = list(accumulate({"(": 1, ")": -1}.get(letter, 0) for letter in given))

@@ -4,6 +4,8 @@
     .view(B, L, H, d)           axes  (B) (L) (H) (d)        memory  B L H d        d_model was taken apart
     .transpose(1, 2)            axes  (B) (H) (L) (d)        memory  B L H d        only the axes moved
     .reshape(B * H, L, d)       axes  (B H) (L) (d)          memory  B H L d        merged: copied into order
+
+An axis of no atoms has size 1.
 """
 
 from __future__ import annotations
@@ -11,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Union
 
 from msalint.shapes.size import Size, Symbol, product
 
@@ -84,7 +85,7 @@ class ShapeVar:
         return f"*{self.hint or 'lead'}#{self.serial}"
 
 
-MemoryItem = Union[Ident, ShapeVar]
+MemoryItem = Ident | ShapeVar
 
 
 @dataclass(frozen=True)
@@ -169,7 +170,7 @@ class Layout:
         return self.order[place - 1] if place > 0 else None
 
     def _replaced(self, item: MemoryItem, by: Sequence[MemoryItem]) -> Layout:
-        """Other items in the place of one; what parts it from its inner neighbour then stands behind the last before."""
+        """Other items in the place of one; the gap behind it then stands behind the last of them."""
         if item not in self.order:
             return self
         place = self.order.index(item)

@@ -90,7 +90,7 @@ _MARKED_BY = rf"(?P<what>.{{3,60}}?)\b(?:indicated|marked|denoted|represented) (
 def stated_polarity(docstring: str, name: str) -> str | None:
     """What a docstring says of a mask: "hide" for `name: (N, S) bool, True = ignore this key`, else "keep" or None."""
     found = set()
-    for entry in re.finditer(rf"\b{re.escape(name)}\b`*\s*(?:\([^)]*\)\s*)?[:=]", docstring):
+    for entry in re.finditer(rf"\b{re.escape(name)}\b`*\s*(?:\([^)]*\)\s*|as [\w ]{{3,40}})?[:=]", docstring):
         text = re.split(r"\n\s*\n|\n\s*\w+\s*(?:\([^)]*\)\s*)?:|;", docstring[entry.end() :], maxsplit=1)[0]
         if re.search(_ADDITIVE, text, re.IGNORECASE):
             continue

@@ -51,8 +51,8 @@ class BoolMaskAdded(Rule):
     Unsafe: `~mask` for `1 - mask`, which would have to be a float where it goes on to be divided or averaged.
 
     ## Known limits
-    The dtype must be known: from a comparison, a cast, `dtype=torch.bool`. Where only an annotation or a docstring calls
-    the mask boolean it is a warning, and nothing is said where the code asks for its dtype. In functions outside of
+    The dtype must be known: from a comparison, a cast, `dtype=torch.bool`. Where only an annotation or a docstring says
+    so it is a warning, and nothing is said where the code asks for its dtype. In functions outside of
     modules, in a file that uses numpy as well, differences are left alone: arrays can be subtracted.
 
     ## References

@@ -78,4 +78,5 @@ def _as_truths(fact: NumbersAsMask) -> Fix | None:
     text = fact.mask_site.text
     whole = text if text.endswith(")") or text.replace(".", "").replace("_", "").isalnum() else f"({text})"
     same = (meaning == "keep") == fact.keep_true
-    return Fix("make it boolean", (replace(fact.mask_site, f"{whole}.bool()" if same else f"{whole} == 0"),), Safety.UNSAFE)
+    mended = replace(fact.mask_site, f"{whole}.bool()" if same else f"{whole} == 0")
+    return Fix("make it boolean", (mended,), Safety.UNSAFE)

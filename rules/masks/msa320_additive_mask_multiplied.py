@@ -65,7 +65,7 @@ class AdditiveMaskMultiplied(Rule):
         yield self.report(
             fact.at,
             f"in an additive mask 0 means seen: multiplied by a mask of what is kept, {outcome} where that is 0",
-            trail=step(fact.hidden_at, "the additive mask is made here") + step(fact.kept_at, "the factor is made here"),
+            trail=step(fact.hidden_at, "additive mask made here") + step(fact.kept_at, "factor made here"),
             help="fill where the other mask hides: bias.masked_fill(~keep, torch.finfo(bias.dtype).min)",
             level=Level.WARNING if fact.said else None,
         )
