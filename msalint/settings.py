@@ -129,7 +129,8 @@ def _parse(path: Path) -> dict[str, Any]:
     else:
         import tomli as tomllib
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        parsed: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+        return parsed
     except OSError as error:
         raise SettingsError(f"{path}: can't read the settings: {error.strerror or error}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

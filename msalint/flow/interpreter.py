@@ -284,6 +284,9 @@ class Interpreter(Calls, Targets):
         numerator, denominator = self.state.as_size(left), self.state.as_size(right)
         if numerator is not None and denominator is not None:
             self.state.division_sites.setdefault((numerator, denominator), at)
+            if denominator.constant is None and numerator.exact_quotient(denominator) is not None:
+                # `heads * d_k // heads` on this path: it divides by construction.
+                self.state.emit(ReliesOnDivision(at, str(numerator), str(denominator), at, proved=True))
 
     def concatenated(self, left: Items | ShapeValue, right: Items | ShapeValue) -> Value:
         """`x.shape[:-1] + (heads, d)` and tuples of values."""
