@@ -20,6 +20,8 @@ from msalint.facts import (
     IndivisibleHeads,
     PositionRow,
     PowerPrecedence,
+    ReliesOnDivision,
+    ReliesOnDivision,
     Revealed,
     SettingOverwritten,
     TupleUsed,
