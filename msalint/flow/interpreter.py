@@ -21,7 +21,6 @@ from msalint.facts import (
     PositionRow,
     PowerPrecedence,
     ReliesOnDivision,
-    ReliesOnDivision,
     Revealed,
     SettingOverwritten,
     TupleUsed,
