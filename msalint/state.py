@@ -18,7 +18,15 @@ from msalint.registered import Registry
 from msalint.shapes.axes import Atom, Axis, Ident, Layout, ShapeVar, axis_size
 from msalint.shapes.relations import Division, Relations
 from msalint.shapes.size import Quotient, Size, Symbol
-from msalint.shapes.vocabulary import mask_polarity, says, says_additive, says_boolean, stated_polarity
+from msalint.shapes.vocabulary import (
+    SEQ,
+    mask_polarity,
+    role_of_name,
+    says,
+    says_additive,
+    says_boolean,
+    stated_polarity,
+)
 from msalint.values import (
     NONE,
     Cells,
@@ -383,12 +391,17 @@ class State:
     def with_rank(self, tensor: Tensor) -> Tensor:
         """The tensor with its rank settled by convention, where there is one and nothing else told it."""
         tensor = self.resolve(tensor)
-        if tensor.lead is not None and tensor.lead in self.conventional:
+        if tensor.lead is not None and tensor.lead in self.conventional and not self.led_by_sequence(tensor.lead):
             missing = 3 - self.depths.get(tensor.lead, 0)
             if missing >= 0:
                 self.bind_lead(tensor.lead, missing)
                 return self.resolve(tensor)
         return tensor
+
+    def led_by_sequence(self, lead: ShapeVar) -> bool:
+        """The code calls the first axis a length (`seq_len = x.shape[0]`): it is not (batch, seq, width)."""
+        first = self.fronts.get(lead, {}).get(0)
+        return first is not None and role_of_name(str(self.relations.resolve(first.size))) == SEQ
 
     def bind_rank(self, tensor: Tensor, rank: int, ones: frozenset[int] = frozenset()) -> Tensor:
         """Learn the rank of a tensor, and which of its axes are of size 1."""

@@ -208,6 +208,20 @@ class Attributes:
 
     # --- writing ----------------------------------------------------------------------------------------------
 
+    def _without_plain_objects(self, value: Value) -> Value:
+        """A container without the project's objects that are no modules: configs, rules of conversion."""
+
+        def kept(item: Value) -> bool:
+            return not isinstance(item, Instance) or self.program.is_module(item.cls)
+
+        if isinstance(value, Items):
+            return replace(value, items=tuple(item for item in value.items if kept(item)))
+        if isinstance(value, Many) and not kept(value.element):
+            return replace(value, element=UNKNOWN)
+        if isinstance(value, Mapping_):
+            return replace(value, entries=tuple(entry for entry in value.entries if kept(entry[1])))
+        return value
+
     def set_attribute(self, receiver: Value, name: str, value: Value, at: n.Node) -> None:
         """`receiver.name = value`."""
         if not isinstance(receiver, Instance):
@@ -220,7 +234,7 @@ class Attributes:
             value = value.with_traits(wrapped=None)
         self.state.attributes[(receiver.key, name)] = value
         if self.program.is_module(receiver.cls):
-            self.state.registry.note(receiver.key, name, value, self._written(value) or at)
+            self.state.registry.note(receiver.key, name, self._without_plain_objects(value), self._written(value) or at)
 
     def _take_in(self, receiver: Instance, name: str, wrapped: Wrapped, at: n.Node) -> None:
         """A module takes in a parameter, or what a move made of it."""

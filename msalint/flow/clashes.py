@@ -51,6 +51,10 @@ class Clashes:
                 left -= 1
                 yield {**decisions.asked, key: not answer}
 
+    def give_up(self) -> None:
+        """Tell of none: there is too much left to try."""
+        self.fitted |= {id(fact.at) for fact, _ in self.held}
+
     def on_every_path(self) -> Iterator[Fact]:
         """The clashes at places that no path got by without one."""
         return (fact for fact, _ in self.held if id(fact.at) not in self.fitted)

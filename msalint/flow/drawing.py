@@ -229,7 +229,6 @@ def summarise(paths: Sequence[str]) -> str:
     from msalint.project import Project
     from msalint.settings import SettingsFinder
     from msalint.source import SourceError, read
-    from msalint.syntax.outline import TooDeep
 
     total = Tally()
     project = Project(paths)
@@ -238,7 +237,7 @@ def summarise(paths: Sequence[str]) -> str:
             continue
         try:
             total.add(tally(read(item.path).text, item.path, project))
-        except (SourceError, TooDeep):
+        except (SourceError, RecursionError):
             continue
     share = f" ({total.understood / total.sites:.0%})" if total.sites else ""
     rows = [f"{total.files} files with attention code, {total.sites} sites, {total.understood} understood{share}"]

@@ -36,6 +36,18 @@ _CHECKING = ("check", "assert", "ensure", "require", "validate", "enforce", "ver
 INTERFACES = frozenset("attention_interface attn_interface attention_function attention_fn attn_fn".split())
 
 
+def _is_eager(call: Invocation) -> bool:
+    """Whether this path may take the default of a registry of kernels; from then on it is the one that was chosen."""
+    chosen = call.args[0]
+    if not isinstance(chosen, Opaque) or not chosen.key:
+        return True
+    decisions, prefix = call.state.decisions, f"eq:{chosen.key}:==:"
+    if any(on and key.startswith(prefix) and key != prefix + "'eager'" for key, on in decisions.asked.items()):
+        return False
+    decisions.settle(prefix + "'eager'", True)
+    return True
+
+
 def guess_call(callee: Value, call: Invocation, receiver: Value | None) -> Value:
     """The result of a call whose callee is not known."""
     name = _name(callee, call.name)
@@ -46,7 +58,7 @@ def guess_call(callee: Value, call: Invocation, receiver: Value | None) -> Value
         from msalint.values import Function
 
         for value in call.args:
-            if isinstance(value, Function):
+            if isinstance(value, Function) and _is_eager(call):
                 return value
         return Opaque(name="attention_interface") if name == "get_interface" else UNKNOWN
     if says(name, "divide", "divides", "divisible", "divisibility"):

@@ -4,21 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from msalint.facts import Fact, MhaCalled, Softmaxed, TupleUsed, WeightsKept
+from msalint.facts import Fact, MhaCalled, Multiplied, Softmaxed, TupleUsed, Weighted, WeightsKept
 from msalint.state import State
 from msalint.values import replace
 
 
 def completed(facts: Iterable[Fact], state: State) -> Iterator[Fact]:
     """The facts of a path that has ended, with what its end knows better than their moment did."""
-    for fact in facts:
+    seen = list(facts)
+    for fact in seen:
         if isinstance(fact, TupleUsed) and id(fact.call) in state.taken_apart:
             yield replace(fact, taken_apart=True)
         elif isinstance(fact, MhaCalled) and fact.second_axis in state.pooled:
             yield replace(fact, pooled_at=state.pooled[fact.second_axis])
         elif isinstance(fact, Softmaxed) and id(fact.at) in state.scaled_late:
             yield replace(fact, scaled_late=True)
+        elif isinstance(fact, Multiplied) and fact.head_axis is not None and not _is_weighed(fact, seen):
+            yield replace(fact, head_axis=None)
         elif isinstance(fact, WeightsKept) and id(fact.made_at) in state.weighed:
             yield replace(fact, weighed=True)
         else:
             yield fact
+
+
+def _is_weighed(fact: Multiplied, facts: Iterable[Fact]) -> bool:
+    """Whether values are summed under the scores of a product: scores that nobody uses attend to nothing."""
+    scores = (one.softmax.scores.traits.product for one in facts if isinstance(one, Weighted))
+    return any(product is not None and product.at is fact.at for product in scores)

@@ -63,6 +63,9 @@ _ITSELF = frozenset({"self"})
 MAX_BUILT = 6
 """Objects of one class that are kept as they were right after `__init__`, to begin further runs from."""
 
+MAX_DOUBTING = 120_000
+"""Steps over all the runs of a file that try to get by a clash of sizes; behind them no clash is told."""
+
 MAX_FLIPS = 6
 """Runs that one condition may ask for in a file, over all entries that come to it."""
 
@@ -87,6 +90,7 @@ class Analysis:
         self.reached: set[int] = set()
         self.central: dict[int, bool] = {}
         self.flips: Counter[int] = Counter()
+        self.doubting = 0
         self.around = 0
         self.built: dict[int, list[Interpreter]] = {}
 
@@ -167,6 +171,10 @@ class Analysis:
         for answers in clashes.doubts():
             interpreter = self.run(entry, answers)
             yield from clashes.held_back(interpreter.state.facts, interpreter.passed, interpreter.state.decisions)
+            self.doubting += interpreter.steps
+            if self.doubting > MAX_DOUBTING:
+                clashes.give_up()
+                break
         yield from clashes.on_every_path()
         if gave_up:
             node: n.Node | None = entry.function or (entry.cls.node if entry.cls else None)

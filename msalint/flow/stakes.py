@@ -9,7 +9,7 @@ from msalint.syntax import nodes as n
 _WORDS = frozenset(
     "softmax matmul bmm einsum baddbmm scaled_dot_product_attention masked_fill masked_fill_ flash_attn_func "
     "memory_efficient_attention flex_attention view reshape transpose permute rearrange cat repeat_kv "
-    "repeat_interleave attention_interface where dropout".split()
+    "repeat_interleave attention_interface where dropout tril triu".split()
 )
 _HEAVY = frozenset("softmax matmul bmm einsum baddbmm scaled_dot_product_attention masked_fill masked_fill_".split())
 

@@ -266,7 +266,10 @@ def _tell_site(state: State, softmax: Normalised, weights: Tensor, product: Prod
 
 def contract_weights(call: Invocation, tensor: Tensor, places: list[int]) -> None:
     """`(weights * values).sum(dim)`: the axis summed is the one contracted."""
+    softmax = tensor.traits.softmax
     for place in places:
+        if softmax is not None and softmax.position in {place, place - len(tensor.axes)}:
+            continue  # values of the same axes, by whatever name: their sum is over the axis normalised
         if place < len(tensor.axes):
             beside = [axis for i, axis in enumerate(tensor.axes) if i != place]
             weigh(call.state, call.at, tensor, tensor.axes[place], tensor, call.receiver(), call.receiver(), beside)

@@ -28,7 +28,12 @@ def made(call: Invocation, start: int, keyword: str = "size", cells: Cells | Non
         target = None
     if target is None or any(size is None for size in target[1]):
         listed = only.items if isinstance(only, Items) else tuple(call.args[start:])
-        if target is None and len(listed) > 1 and all(_is_one_size(value) for value in listed):
+        if (
+            target is None
+            and not call.unknown_arguments
+            and len(listed) > 1
+            and all(_is_one_size(value) for value in listed)
+        ):
             return dense([_axis_of(call, value) for value in listed], None, call.dtype(), cells=cells)
         var = ShapeVar()
         return Tensor(var, (), Layout((var,)), call.dtype(), Traits(cells=cells))

@@ -19,6 +19,7 @@ from msalint.shapes.vocabulary import says
 from msalint.state import State
 from msalint.values import (
     Cells,
+    Const,
     DType,
     Factor,
     Int,
@@ -257,6 +258,12 @@ def _scaled(state: State, traits: Traits, sign: str, real: Real | None, at: Site
 # --- two tensors -------------------------------------------------------------------------------------------------
 
 
+def _leads(tensor: Tensor) -> bool:
+    """A tensor that others are fitted to, not the reverse: scores, weights, projections."""
+    traits = tensor.traits
+    return traits.product is not None or traits.softmax is not None or traits.projection is not None
+
+
 def _of_tensors(
     state: State, sign: str, left: Tensor, right: Tensor, at: Site, left_site: Site, right_site: Site
 ) -> Tensor:
@@ -270,7 +277,7 @@ def _of_tensors(
     if left.lead is not None or right.lead is not None:
         shape = main if main.lead is None or len(main.axes) >= len(other.axes) else other
         beside = other if shape is main else main
-        if shape.lead is None and beside.lead is not None and is_made_to_broadcast(shape):
+        if shape.lead is None and beside.lead is not None and (is_made_to_broadcast(shape) or not _leads(shape)):
             shape = beside
         lead, axes = shape.lead, _widened(shape, other if shape is main else main)
         layout = elementwise_layout(shape) if shape is left and axes == shape.axes else None
@@ -618,6 +625,8 @@ def named_arithmetic(call: Invocation) -> Value | None:
     if len(call.args) < 2:
         return call.tensor()
     sign = _NAMED[call.name.rstrip("_")]
+    if sign == "/" and isinstance(call.kwargs.get("rounding_mode"), Const):
+        sign = "//"
     sites = [*call.sites, call.at, call.at]
     return binary(call.state, sign, call.args[0], call.args[1], call.at, sites[0], sites[1])
 

@@ -162,14 +162,19 @@ def _cuts_off(state: State, size: Size, item: Range) -> bool:
     return length is not None and state.relations.compare(length, size).never
 
 
+def _counts_from_end(bound: Size) -> bool:
+    """A negative bound: `-1`, `-n`."""
+    return bool(bound.terms) and all(coefficient < 0 for _, coefficient in bound.terms)
+
+
 def _length(state: State, size: Size, item: Range) -> Size | None:
     low = Size.of(0) if item.lower is None else state.as_size(item.lower)
     high = size if item.upper is None else state.as_size(item.upper)
     if low is None or high is None:
         return None
-    if low.constant is not None and low.constant < 0:
+    if _counts_from_end(low):
         return -low if item.upper is None else None
-    if high.constant is not None and high.constant < 0:
+    if _counts_from_end(high):
         high = size + high
     length = high - low
     return length if length.constant is None or length.constant > 0 else None

@@ -121,7 +121,7 @@ def _settle_rank(state: State, tensor: Tensor, lead: ShapeVar | None, sizes: lis
     tensor = state.with_rank(tensor)
     if tensor.lead is None or lead is not None or not tensor.axes:
         return tensor
-    if len(sizes) > 1 and _projected_input(tensor):
+    if len(sizes) > 1 and _projected_input(tensor) and not state.led_by_sequence(tensor.lead):
         return state.bind_rank(tensor, 3)
     width = product(state.size_of(axis) for axis in tensor.axes)
     for start in range(len(sizes) - 1, 0, -1):

@@ -87,6 +87,8 @@ class SoftmaxWrongAxis(Rule):
         product = fact.softmax.scores.traits.product
         if fact.contracted_normalised is not False or fact.renormalised or fact.swapped:
             return
+        if product is None and fact.normalised != "1":
+            return  # classes of queries mixed into a map: nothing shows that these are weights of attention
         around = (*fact.purpose, fact.softmax.at.text, fact.weights_site.text, fact.values_site.text)
         if any(map(ON_PURPOSE.search, around)):
             return

@@ -196,6 +196,8 @@ def misplaced(equations: Equations, claim: Tensor, seen: Seen) -> str:
                 return ""
             strides[atom.ident] = (size, step)
             step *= size
+    if any(len(axis) > 1 and any(strides[atom.ident][0] == 1 for atom in axis) for axis in claim.axes):
+        return ""  # axes are merged without a copy where one of them turns out to be of size 1
     moving, gaps, doubts = _larger_than_one(layout, strides)
     wrong = f"line {seen.line}: {seen.name} {seen.shape} has strides {seen.stride}, claimed otherwise: {layout}"
     for here, after in zip(moving, moving[1:]):
