@@ -490,7 +490,7 @@ class State:
         for numerator, denominator in divisions:
             if self.relations.is_exact(numerator, denominator) or denominator.constant is not None:
                 continue
-            if (numerator, denominator) not in quotients or numerator in places:
+            if (numerator, denominator) not in quotients or numerator in places or "?" in str(numerator):
                 continue
             born = self.division_sites.get((numerator, denominator), at)
             self.emit(ReliesOnDivision(born, str(numerator), str(denominator), at))

@@ -473,7 +473,8 @@ class Interpreter(Calls, Targets):
         negated = isinstance(value, Condition) and value.negated
         first = default != negated
         if both and key.startswith("none:"):
-            first = False
+            # A mask is given as a rule, a setting of `__init__` left out.
+            first = ".__init__." in key
         if both and key.startswith("eq:"):
             first = first and not key.endswith(":None")
         decisions = self.state.decisions

@@ -47,10 +47,10 @@ class Effort:
     idle_runs: int
 
 
-CENTRAL = Effort(runs=16, steps=24_000, idle_runs=4)
+CENTRAL = Effort(runs=12, steps=16_000, idle_runs=2)
 """For a definition that forms attention or masks itself."""
 
-AROUND = Effort(runs=2, steps=3_000, idle_runs=1)
+AROUND = Effort(runs=2, steps=2_000, idle_runs=0)
 """For one that only calls such definitions: what it hands them matters, its own choices less."""
 
 

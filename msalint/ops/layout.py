@@ -114,6 +114,12 @@ def _reshaped(call: Invocation, target: Target | None, copies: bool) -> Value | 
     return _finished(call, tensor, sizes, outcome, copies)
 
 
+def _names_product(sizes: list[Size | None]) -> bool:
+    """`bsz * heads` in a wanted shape: there is a batch beside the sequence."""
+    parts = [size.factors() for size in sizes if size is not None]
+    return any(part is not None and len(part[0]) > 1 for part in parts)
+
+
 def _settle_rank(state: State, tensor: Tensor, lead: ShapeVar | None, sizes: list[Size | None]) -> Tensor:
     """A view tells the rank of what it is applied to, when its last sizes make up the last known axes."""
     if tensor.lead is None or tensor.lead is lead:
@@ -121,7 +127,8 @@ def _settle_rank(state: State, tensor: Tensor, lead: ShapeVar | None, sizes: lis
     tensor = state.with_rank(tensor)
     if tensor.lead is None or lead is not None or not tensor.axes:
         return tensor
-    if len(sizes) > 1 and _projected_input(tensor) and not state.led_by_sequence(tensor.lead):
+    packed = state.led_by_sequence(tensor.lead) and not _names_product(sizes)
+    if len(sizes) > 1 and _projected_input(tensor) and not packed:
         return state.bind_rank(tensor, 3)
     width = product(state.size_of(axis) for axis in tensor.axes)
     for start in range(len(sizes) - 1, 0, -1):
