@@ -6,6 +6,7 @@ condition is a second run, which starts anew with the decisions it was given.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, fields
@@ -492,8 +493,14 @@ class State:
                 continue
             if (numerator, denominator) not in quotients or numerator in places or "?" in str(numerator):
                 continue
+            if _NO_HEADS.search(str(denominator)):
+                continue
             born = self.division_sites.get((numerator, denominator), at)
             self.emit(ReliesOnDivision(born, str(numerator), str(denominator), at))
+
+
+_NO_HEADS = re.compile(r"(?<!head_)(?<!heads_)(?:frame|channel|group|window|patch|chunk)s?\b")
+"""What features or positions are divided by where no heads are split."""
 
 
 def _kind_of_born(var: ShapeVar, last: bool) -> str:
