@@ -493,13 +493,13 @@ class State:
                 continue
             if (numerator, denominator) not in quotients or numerator in places or "?" in str(numerator):
                 continue
-            if _NO_HEADS.search(str(denominator)):
+            if _NO_HEADS.search(str(denominator)) and "head" not in str(denominator):
                 continue
             born = self.division_sites.get((numerator, denominator), at)
             self.emit(ReliesOnDivision(born, str(numerator), str(denominator), at))
 
 
-_NO_HEADS = re.compile(r"(?<!head_)(?<!heads_)(?:frame|channel|group|window|patch|chunk)s?\b")
+_NO_HEADS = re.compile("frame|channel|group|window|patch|chunk|repeat|expert|segment|seqlen")
 """What features or positions are divided by where no heads are split."""
 
 
