@@ -25,7 +25,6 @@ from msalint.check import InternalError, lint_file
 from msalint.diagnostic import Diagnostic
 from msalint.gate import candidates
 from msalint.project import Project
-from msalint.registry import load
 from msalint.source import read
 
 PACKAGES = (
@@ -132,7 +131,6 @@ def _is_candidate(path: Path) -> bool:
 
 def as_json(tally: Tally, folder: Path) -> dict[str, object]:
     """The tally of a package as plain data."""
-    levels = {rule.meta.code: rule.meta.level.value for rule in load().rules}
     return {
         "package": tally.name,
         "version": tally.version,
@@ -146,7 +144,7 @@ def as_json(tally: Tally, folder: Path) -> dict[str, object]:
                 "file": str(Path(one.filename).relative_to(folder)),
                 "line": one.span.start.line,
                 "code": one.code,
-                "level": levels.get(one.code, ""),
+                "level": one.level.value,
                 "message": one.message,
                 "trail": [[step.span.start.line, step.message] for step in one.trail],
             }
