@@ -499,7 +499,7 @@ class State:
             self.emit(ReliesOnDivision(born, str(numerator), str(denominator), at))
 
 
-_NO_HEADS = re.compile("frame|channel|group|window|patch|chunk|repeat|expert|segment|seqlen")
+_NO_HEADS = re.compile("frame|channel|group|window|patch|chunk|repeat|expert|segment|seqlen|token|freq")
 """What features or positions are divided by where no heads are split."""
 
 

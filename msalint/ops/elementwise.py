@@ -275,11 +275,8 @@ def _of_tensors(
     main, other = (left, right) if _weight(left) >= _weight(right) else (right, left)
     other_site = right_site if other is right else left_site
     if left.lead is not None or right.lead is not None:
-        shape = main if main.lead is None or len(main.axes) >= len(other.axes) else other
-        beside = other if shape is main else main
-        if shape.lead is None and beside.lead is not None and (is_made_to_broadcast(shape) or not _leads(shape)):
-            shape = beside
-        lead, axes = shape.lead, _widened(shape, other if shape is main else main)
+        shape, beside = wider_open(main, other)
+        lead, axes = shape.lead, _widened(shape, beside)
         layout = elementwise_layout(shape) if shape is left and axes == shape.axes else None
     else:
         axes, _ = broadcast(state, left, right, at, sign)
@@ -289,6 +286,15 @@ def _of_tensors(
     moved = main.traits.moved if layout is not None else None
     dtype = _joint_dtype(sign, main.dtype, other.dtype)
     return joined(left, right, Tensor(lead, axes, layout, dtype, replace(traits, moved=moved)))
+
+
+def wider_open(main: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+    """Of two shapes, one of which is open, the one to take for the result of broadcasting, and the other."""
+    shape = main if main.lead is None or len(main.axes) >= len(other.axes) else other
+    beside = other if shape is main else main
+    if shape.lead is None and beside.lead is not None and (is_made_to_broadcast(shape) or not _leads(shape)):
+        return beside, shape
+    return shape, beside
 
 
 def _joint_dtype(sign: str, main: str | None, other: str | None) -> str | None:

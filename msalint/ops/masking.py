@@ -13,7 +13,7 @@ from msalint.ops.axes import (
     vague,
 )
 from msalint.ops.devices import tell_off_device
-from msalint.ops.elementwise import broadcast
+from msalint.ops.elementwise import broadcast, wider_open
 from msalint.ops.table import Invocation, op
 from msalint.state import State, dense
 from msalint.values import Cells, Const, Items, MaskUse, Opaque, Real, Region, Tensor, Traits, Value, replace
@@ -219,13 +219,15 @@ def _choice(
 def _chosen(state: State, call: Invocation, *tensors: Tensor | None) -> Tensor:
     """The shape of a choice between tensors: all of them broadcast."""
     known = [tensor for tensor in tensors if tensor is not None]
-    if any(tensor.lead is not None for tensor in known):
-        return replace(max(known, key=lambda t: (t.lead is None, len(t.axes))), layout=None)
     result = known[0]
     for tensor in known[1:]:
-        axes, _ = broadcast(state, result, tensor, call.at, call.name)
-        result = replace(result, axes=axes)
-    return replace(result, layout=joint_layout(result.axes, known) if len(known) == len(tensors) else None)
+        if result.lead is not None or tensor.lead is not None:
+            result, _ = wider_open(result, tensor)
+        else:
+            axes, _ = broadcast(state, result, tensor, call.at, call.name)
+            result = replace(result, axes=axes)
+    told = len(known) == len(tensors) and all(tensor.lead is None for tensor in known)
+    return replace(result, layout=joint_layout(result.axes, known) if told else None)
 
 
 def _constant_tensor(tensor: Tensor) -> bool:
