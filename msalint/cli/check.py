@@ -6,9 +6,11 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import click
 
+from msalint.cli.groups import options_of
 from msalint.report import FORMATS, Report
 from msalint.settings import Selection, SettingsError, check_torch
 
@@ -31,15 +33,31 @@ def _torch(ctx: click.Context, param: click.Parameter, value: str | None) -> str
 _RULES = "RULE[,RULE...]"
 
 
+@dataclass(frozen=True)
+class Output:
+    """How a report is shown."""
+
+    output_format: str
+    statistics: bool
+    quiet: bool
+    color: str
+
+
+output_options = options_of(
+    Output,
+    click.option("--output-format", type=click.Choice(FORMATS), default="full", show_default=True),
+    click.option("--statistics", is_flag=True, help="Count the findings of each rule instead of listing them."),
+    click.option("--quiet", "-q", is_flag=True, help="Print findings and nothing else."),
+    click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True),
+)
+
+
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("paths", nargs=-1, type=click.Path())
 @click.option("--select", multiple=True, callback=_words, metavar=_RULES, help="Check these rules and no others.")
 @click.option("--extend-select", multiple=True, callback=_words, metavar=_RULES, help="Check these rules too.")
 @click.option("--ignore", multiple=True, callback=_words, metavar=_RULES, help="Leave out these rules.")
-@click.option("--output-format", type=click.Choice(FORMATS), default="full", show_default=True)
-@click.option("--statistics", is_flag=True, help="Count the findings of each rule instead of listing them.")
-@click.option("--quiet", "-q", is_flag=True, help="Print findings and nothing else.")
-@click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True)
+@output_options
 @click.option("--stdin-filename", metavar="FILE", help="The name of what comes on stdin (path `-`).")
 @click.option("--jobs", "-j", type=click.IntRange(min=0), default=0, metavar="N", help="Processes; 0 chooses.")
 @click.option("--no-cache", is_flag=True, help="Neither read nor write the cache.")
@@ -52,10 +70,6 @@ def command(
     select: tuple[str, ...],
     extend_select: tuple[str, ...],
     ignore: tuple[str, ...],
-    output_format: str,
-    statistics: bool,
-    quiet: bool,
-    color: str,
     stdin_filename: str | None,
     jobs: int,
     no_cache: bool,
@@ -63,6 +77,7 @@ def command(
     target_torch: str | None,
     force_exclude: bool,
     exit_zero: bool,
+    output: Output,
 ) -> int:
     """Check Python files and folders (the current one, if none is named) for mistakes in attention code.
 
@@ -88,10 +103,10 @@ def command(
                 raise click.UsageError("`-` (stdin) can't be mixed with other paths")
             report = run_text(sys.stdin.buffer.read(), stdin_filename or "<stdin>", request)
         else:
-            report = run(request, _progress(quiet))
+            report = run(request, _progress(output.quiet))
     except SettingsError as error:
         raise click.ClickException(str(error)) from error
-    _print(report, output_format, statistics, quiet, color)
+    _print(report, output)
     return 2 if report.failures else 1 if report.diagnostics and not exit_zero else 0
 
 
@@ -106,22 +121,22 @@ def _refuse_unknown(selection: Selection) -> None:
         raise click.UsageError(f"`{word}` names no rule{registry.suggestion(word)}")
 
 
-def _print(report: Report, output_format: str, statistics: bool, quiet: bool, color: str) -> None:
+def _print(report: Report, output: Output) -> None:
     from msalint import report as reports
 
-    painted = _colored(color)
-    if statistics:
+    painted = _colored(output.color)
+    if output.statistics:
         click.echo(reports.statistics(report), nl=False, color=painted)
     else:
-        click.echo(reports.render(report, output_format, color=painted), nl=False, color=painted)
+        click.echo(reports.render(report, output.output_format, color=painted), nl=False, color=painted)
     for failure in report.failures:
         click.echo(f"error: {failure.message}", err=True)
         if failure.detail:
             if os.environ.get("MSALINT_DEBUG"):
                 click.echo(failure.detail, err=True, nl=False)
             click.echo("  This is a fault of msalint: please report it (MSALINT_DEBUG=1 shows where).", err=True)
-    if not quiet and output_format in ("full", "concise"):
-        click.echo(_summary(report), err=not sys.stdout.isatty() and output_format != "full")
+    if not output.quiet and output.output_format in ("full", "concise"):
+        click.echo(_summary(report), err=not sys.stdout.isatty() and output.output_format != "full")
 
 
 def _summary(report: Report) -> str:
