@@ -41,14 +41,14 @@ SITES = (
 )
 """Words of code that is attention, or makes what attention takes: weights, masks, positions, fused projections."""
 
-_USES = re.compile(r"\b(?:class|def)[ \t]+\w*(?:[Aa]ttention|[Aa]ttn)|[\w.]*(?:Attention|Attn)\w*\(")
+_USES = re.compile(r"\b(?:class|def)[ \t]+\w*(?:[Aa]ttention|[Aa]ttn)|(?:Attention|Attn)\w*\(")
 """A definition named for attention, and the making of a layer that is."""
 
 _PAIRS = (
-    (re.compile(r"\bexp\("), re.compile(r"\bsum\(")),
-    (re.compile(r"\bsin\("), re.compile(r"\bcos\(")),
-    (re.compile(r"head"), re.compile(r"\b(?:view|reshape|rearrange|unflatten|permute|transpose)\(")),
-    (re.compile(r"[Pp]os"), re.compile(r"\.(?:Embedding|Parameter)\(")),
+    (("exp(",), ("sum(",)),
+    (("sin(",), ("cos(",)),
+    (("head",), ("view(", "reshape(", "rearrange(", "unflatten(", "permute(", "transpose(")),
+    (("Pos", "pos"), (".Embedding(", ".Parameter(")),
 )
 """Words that tell only together: a softmax by hand, sinusoids, heads split or merged, learned positions."""
 
@@ -76,9 +76,13 @@ def is_about_attention(text: str) -> bool:
 
 
 def _site_in(text: str, start: int, end: int) -> bool:
-    if any(text.find(word, start, end) >= 0 for word in SITES):
+    if _one_in(text, start, end, SITES):
         return True
-    return any(one.search(text, start, end) and other.search(text, start, end) for one, other in _PAIRS)
+    return any(_one_in(text, start, end, some) and _one_in(text, start, end, others) for some, others in _PAIRS)
+
+
+def _one_in(text: str, start: int, end: int, words: tuple[str, ...]) -> bool:
+    return any(text.find(word, start, end) >= 0 for word in words)
 
 
 def _uses_in(text: str, start: int, end: int) -> bool:

@@ -8,7 +8,7 @@ import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -76,12 +76,17 @@ class Registry:
 
     def handlers(self, codes: frozenset[str], words: Callable[[str], bool]) -> dict[type, list[tuple[Rule, Handler]]]:
         """Which rules read which facts, without those that can't fire in a file: `words` says what stands in it."""
+        there = lru_cache(maxsize=None)(words)
         found: dict[type, list[tuple[Rule, Handler]]] = {}
-        for rule in self.rules:
-            if rule.meta.code in codes and (not rule.meta.needs or any(map(words, rule.meta.needs))):
-                for fact, handler in rule.handlers():
+        for rule, handlers in self._listening:
+            if rule.meta.code in codes and (not rule.meta.needs or any(map(there, rule.meta.needs))):
+                for fact, handler in handlers:
                     found.setdefault(fact, []).append((rule, handler))
         return found
+
+    @cached_property
+    def _listening(self) -> tuple[tuple[Rule, tuple[tuple[type, Handler], ...]], ...]:
+        return tuple((rule, tuple(rule.handlers())) for rule in self.rules)
 
 
 def _names(selector: str, meta: Meta) -> bool:

@@ -128,9 +128,9 @@ class State:
     """Serial numbers of softmax sites whose NaN rows are repaired afterwards."""
     scaled_late: set[int] = field(default_factory=set)
     """Softmax sites (by id) whose weights or context get the scale that their scores lack."""
-    guards: list[str] = field(default_factory=list)
-    """The tests, as text, that the statement being run stands under, or behind the early returns of."""
-    joined: dict[Ident, tuple[Site, tuple[str, ...]]] = field(default_factory=dict)
+    guards: list[Site] = field(default_factory=list)
+    """The tests that the statement being run stands under, or behind the early returns of."""
+    joined: dict[Ident, tuple[Site, tuple[Site, ...]]] = field(default_factory=dict)
     """Axes that are several joined to one: where, and under which tests."""
     averaged: dict[int, Tensor] = field(default_factory=dict)
     """Weights averaged over the heads, as they came from their call (by its id)."""

@@ -342,17 +342,20 @@ class Calls(Attributes, Iteration):
     def _take_outputs(self, call: Invocation) -> None:
         """The arguments of a layer or operation, with the first of each (output, weights) pair that is used as one."""
 
-        def output(value: Value, site: Site) -> Value:
-            if isinstance(value, AttentionTuple):
-                self.state.emit(TupleUsed(site, value.at, call.name))
-                return value.output
-            if isinstance(value, Items) and any(isinstance(item, AttentionTuple) for item in value.items):
-                return replace(value, items=tuple(output(item, site) for item in value.items))
-            return value
-
-        call.args[:] = [output(value, site) for value, site in zip(call.args, call.sites)]
+        for i, value in enumerate(call.args):
+            if isinstance(value, (AttentionTuple, Items)):
+                call.args[i] = self._output(value, call.sites[i], call.name)
         for name, value in call.kwargs.items():
-            call.kwargs[name] = output(value, call.keyword_sites.get(name, call.at))
+            if isinstance(value, (AttentionTuple, Items)):
+                call.kwargs[name] = self._output(value, call.keyword_sites.get(name, call.at), call.name)
+
+    def _output(self, value: Value, site: Site, api: str) -> Value:
+        if isinstance(value, AttentionTuple):
+            self.state.emit(TupleUsed(site, value.at, api))
+            return value.output
+        if isinstance(value, Items) and any(isinstance(item, AttentionTuple) for item in value.items):
+            return replace(value, items=tuple(self._output(item, site, api) for item in value.items))
+        return value
 
     def _in_forward(self) -> bool:
         """Whether the body being read runs anew with each forward."""

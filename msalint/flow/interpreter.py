@@ -12,6 +12,7 @@ key that later tests of the same thing share, and the other answer gets a run of
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from msalint.diagnostic import Site
 from msalint.facts import (
@@ -90,47 +91,8 @@ class Interpreter(Calls, Targets):
         self.objects: dict[str, ClassValue] = {}
         self.building: list[n.Node] = []
         self.outgrown = False
+        self.limit = MAX_STEPS
         self.instances = 0
-        self._evaluators: dict[type, Callable[[n.Expr], Value]] = {
-            n.Name: self._name,
-            n.Const: self._const,
-            n.Attr: self._attr,
-            n.Call: self.call_node,
-            n.Index: self._index,
-            n.Binary: self._binary,
-            n.Unary: self._unary,
-            n.Compare: self._compare,
-            n.BoolOp: self._bool_op,
-            n.IfExp: self._if_exp,
-            n.Sequence_: self._sequence,
-            n.Dict: self._dict,
-            n.Lambda: self._lambda,
-            n.Comprehension: self._comprehension,
-            n.Walrus: self._walrus,
-            n.FString: self._fstring,
-            n.Opaque: self._opaque,
-            n.Star: self._star,
-            n.Slice: self._opaque,
-        }
-        self._executors: dict[type, Callable[..., Left | None]] = {
-            n.Assign: self._assign,
-            n.AugAssign: self._aug_assign,
-            n.ExprStmt: self._expr_stmt,
-            n.Return: self._return,
-            n.If: self._if,
-            n.For: self._for,
-            n.While: self._while,
-            n.With: self._with,
-            n.Try: self._try,
-            n.Match: self._match,
-            n.Raise: self._raise,
-            n.Assert: self._assert,
-            n.FunctionDef: self._function_def,
-            n.ClassDef: self._class_def,
-            n.Import: self._import,
-            n.Flow: self._flow,
-            n.Delete: self._nothing,
-        }
 
     def resumed(self, given: dict[str, bool]) -> Interpreter:
         """A path of its own from here on, with other answers to come."""
@@ -147,25 +109,23 @@ class Interpreter(Calls, Targets):
     def frame(self) -> Frame:
         return self.frames[-1]
 
-    def tick(self) -> None:
-        self.steps += 1
-        if self.steps > MAX_STEPS:
-            raise GivenUp
-
     # --- expressions ------------------------------------------------------------------------------------------
 
     def eval(self, node: n.Expr) -> Value:
         """The value of an expression; unknown where nothing is known."""
-        self.tick()
+        self.steps += 1
+        if self.steps > self.limit:
+            raise GivenUp
         self.passed.add(id(node))
-        return self._evaluators[type(node)](node)
+        return _EVALUATORS[type(node)](self, node)
 
     def _name(self, node: n.Expr) -> Value:
         assert isinstance(node, n.Name)
-        value = self.frame.find(node.id)
+        frame = self.frames[-1]
+        value = frame.find(node.id)
         if value is None:
-            value = self.global_value(self.frame.module, node.id)
-        return self.refined(value)
+            value = self.global_value(frame.module, node.id)
+        return self.refined(value) if type(value) is Opaque else value
 
     def refined(self, value: Value) -> Value:
         """The value, or None where this path decided that it is None."""
@@ -382,7 +342,7 @@ class Interpreter(Calls, Targets):
         assert isinstance(node, n.IfExp)
         taken = self.test(node.test, stake=node)
         depth = len(self.state.guards)
-        self.state.guards.append(node.test.text)
+        self.state.guards.append(node.test)
         value = self.eval(node.body if taken else node.orelse)
         del self.state.guards[depth:]
         return value
@@ -488,8 +448,8 @@ class Interpreter(Calls, Targets):
     def run(self, body: Sequence[n.Stmt]) -> Left | None:
         """Run statements in order; how they were left, None if to the end."""
         for statement in body:
-            self.tick()
-            left = self._executors[type(statement)](statement)
+            self.steps += 1
+            left = _EXECUTORS[type(statement)](self, statement)
             if left is not None:
                 return left
         return None
@@ -662,7 +622,7 @@ class Interpreter(Calls, Targets):
         body, other = (node.body, node.orelse) if taken else (node.orelse, node.body)
         guards = self.state.guards
         depth = len(guards)
-        guards.append(node.test.text)
+        guards.append(node.test)
         left = self.run(body)
         if left is None and not (other and isinstance(other[-1], n.Return)):
             del guards[depth:]
@@ -799,6 +759,49 @@ class Interpreter(Calls, Targets):
         tensor = self.state.as_tensor(value)
         self.state.emit(Revealed(call, shape_of(tensor) if tensor is not None else "unknown"))
         return value
+
+
+# Tables of plain functions: methods bound to a path would tie it into a knot that only the garbage collector undoes.
+_EVALUATORS: dict[type, Callable[[Interpreter, Any], Value]] = {
+    n.Name: Interpreter._name,
+    n.Const: Interpreter._const,
+    n.Attr: Interpreter._attr,
+    n.Call: Interpreter.call_node,
+    n.Index: Interpreter._index,
+    n.Binary: Interpreter._binary,
+    n.Unary: Interpreter._unary,
+    n.Compare: Interpreter._compare,
+    n.BoolOp: Interpreter._bool_op,
+    n.IfExp: Interpreter._if_exp,
+    n.Sequence_: Interpreter._sequence,
+    n.Dict: Interpreter._dict,
+    n.Lambda: Interpreter._lambda,
+    n.Comprehension: Interpreter._comprehension,
+    n.Walrus: Interpreter._walrus,
+    n.FString: Interpreter._fstring,
+    n.Opaque: Interpreter._opaque,
+    n.Star: Interpreter._star,
+    n.Slice: Interpreter._opaque,
+}
+_EXECUTORS: dict[type, Callable[[Interpreter, Any], Left | None]] = {
+    n.Assign: Interpreter._assign,
+    n.AugAssign: Interpreter._aug_assign,
+    n.ExprStmt: Interpreter._expr_stmt,
+    n.Return: Interpreter._return,
+    n.If: Interpreter._if,
+    n.For: Interpreter._for,
+    n.While: Interpreter._while,
+    n.With: Interpreter._with,
+    n.Try: Interpreter._try,
+    n.Match: Interpreter._match,
+    n.Raise: Interpreter._raise,
+    n.Assert: Interpreter._assert,
+    n.FunctionDef: Interpreter._function_def,
+    n.ClassDef: Interpreter._class_def,
+    n.Import: Interpreter._import,
+    n.Flow: Interpreter._flow,
+    n.Delete: Interpreter._nothing,
+}
 
 
 def _is_path(node: n.Expr) -> bool:

@@ -16,10 +16,10 @@ from msalint.flow.calls import Arguments
 from msalint.flow.clashes import Clashes
 from msalint.flow.frame import Frame, GivenUp
 from msalint.flow.hindsight import completed
-from msalint.flow.interpreter import Interpreter
+from msalint.flow.interpreter import MAX_STEPS, Interpreter
 from msalint.flow.program import Program, class_members, decorator_names
 from msalint.flow.projections import with_mixed_up
-from msalint.flow.stakes import attention_attributes, calls_any, is_central, stake_of, worth_reading
+from msalint.flow.stakes import attention_attributes, is_central, stake_of, worth_reading
 from msalint.flow.validators import take_in_checks
 from msalint.ops.hiding import NaNGuards
 from msalint.shapes.vocabulary import stated_polarity
@@ -88,7 +88,6 @@ class Analysis:
         self.program = program
         self.trace = trace
         self.reached: set[int] = set()
-        self.central: dict[int, bool] = {}
         self.flips: Counter[int] = Counter()
         self.doubting = 0
         self.around = 0
@@ -110,7 +109,7 @@ class Analysis:
             yield from self.class_facts(cls)
         for function in functions:
             if id(function) not in self.reached:
-                effort = CENTRAL if self.is_central(function) else AROUND
+                effort = CENTRAL if is_central(function) else AROUND
                 yield from self.entry_facts(Entry(module, function=function, effort=effort))
         if module.outline.scripted:
             yield from self.entry_facts(Entry(module, script=True))
@@ -120,24 +119,19 @@ class Analysis:
         members = class_members(cls)
         found = self.program.member(cls, "forward") or self.program.member(cls, "__call__")
         if found is not None and isinstance(found[0], n.FunctionDef):
-            effort = CENTRAL if self.is_central(cls.node) or self.is_central(found[0]) else AROUND
+            effort = CENTRAL if is_central(cls.node) or is_central(found[0]) else AROUND
             yield from self.entry_facts(Entry(cls.module, cls, found[0], effort=effort))
         kept = attention_attributes(cls.node)
         for name, member in members.items():
             if not isinstance(member, n.FunctionDef) or id(member) in self.reached or name.startswith("__"):
                 continue
-            if self.is_central(member) or calls_any(member, kept):
+            if is_central(member) or not kept.isdisjoint(member.calls()):
                 yield from self.entry_facts(Entry(cls.module, cls, member))
-            elif kept and calls_any(member, _ITSELF):
+            elif kept and not member.calls().isdisjoint(_ITSELF):
                 yield from self.entry_facts(Entry(cls.module, cls, member, effort=AROUND))
         init = members.get("__init__")
         if init is not None and id(init) not in self.reached and isinstance(init, n.FunctionDef):
             yield from self.entry_facts(Entry(cls.module, cls, None, effort=AROUND))
-
-    def is_central(self, node: n.Node) -> bool:
-        if id(node) not in self.central:
-            self.central[id(node)] = is_central(node)
-        return self.central[id(node)]
 
     def entry_facts(self, entry: Entry) -> Iterator[Fact]:
         """The facts of all paths through one entry, those into branches with attention in them first."""
@@ -190,19 +184,30 @@ class Analysis:
                 _walk(interpreter, entry)
         except GivenUp:
             interpreter.outgrown = True
+        if interpreter.outgrown and entry.effort is AROUND:
+            # What it lacks may come behind the place where it was left; what it calls is read by itself.
+            state.facts.clear()
+            return interpreter
         state.facts += state.registry.plain_lists()
         state.facts[:] = NaNGuards(state.guarded).applied(state.facts)
         state.facts[:] = with_mixed_up(completed(state.facts, state), interpreter)
         return interpreter
 
+    def _new(self, entry: Entry, given: dict[str, bool]) -> Interpreter:
+        interpreter = Interpreter(self.program, State(decisions=Decisions(dict(given))), self.trace)
+        interpreter.limit = min(MAX_STEPS, 2 * entry.effort.steps)
+        return interpreter
+
     def _begun(self, entry: Entry, given: dict[str, bool]) -> Interpreter:
         """A path with its object built; one that was built under the same answers before is taken up from there."""
+        interpreter = self._new(entry, given)
         if entry.cls is None:
-            return Interpreter(self.program, State(decisions=Decisions(dict(given))), self.trace)
+            return interpreter
         for built in self.built.get(id(entry.cls.node), ()):
             if built.state.decisions.agrees(given):
-                return built.resumed(given)
-        interpreter = Interpreter(self.program, State(decisions=Decisions(dict(given))), self.trace)
+                resumed = built.resumed(given)
+                resumed.limit = interpreter.limit
+                return resumed
         try:
             _build(interpreter, entry.module, entry.cls)
         except GivenUp:

@@ -35,6 +35,9 @@ class Program:
     values: dict[tuple[int, str], Value | None] = field(default_factory=dict)
     lineages: dict[int, list[ClassValue]] = field(default_factory=dict)
     libraries: dict[int, list[str]] = field(default_factory=dict)
+    paths: dict[tuple[str, int], Value] = field(default_factory=dict)
+    """What dotted names stand for, by the module that uses them."""
+    are_modules: dict[int, bool] = field(default_factory=dict)
     members: dict[int, dict[str, n.Stmt]] = field(default_factory=dict)
     depth: int = 0
     stars: int = 0
@@ -69,7 +72,13 @@ class Program:
 
     def dotted(self, dotted: str, importer: Module) -> Value:
         """What a dotted name stands for: a definition of the project, or a name of a library."""
-        return self._found(dotted, importer) or Library(dotted.lstrip("."))
+        key = (dotted, id(importer))
+        found = self.paths.get(key)
+        if found is None:
+            found = self._found(dotted, importer) or Library(dotted.lstrip("."))
+            if not self.depth:
+                self.paths[key] = found
+        return found
 
     def _found(self, dotted: str, importer: Module) -> Value | None:
         if self.project is None or dotted.split(".", 1)[0] in _OUTSIDE or self.depth > 6:
@@ -177,7 +186,10 @@ class Program:
 
     def is_module(self, cls: ClassValue) -> bool:
         """Whether a class is, or may well be, an nn.Module."""
-        return any("Module" in path or "PreTrained" in path for path in self.library_bases(cls))
+        key = id(cls.node)
+        if key not in self.are_modules:
+            self.are_modules[key] = any("Module" in path or "PreTrained" in path for path in self.library_bases(cls))
+        return self.are_modules[key]
 
     def member(self, cls: ClassValue, name: str, after: ClassValue | None = None) -> tuple[n.Stmt, ClassValue] | None:
         """The definition (or assignment) of a member, in the class or the nearest base that has it.

@@ -34,7 +34,7 @@ def _within(node: n.Node) -> Iterator[n.Node]:
                 products = True
             if not isinstance(part, n.Call):
                 continue
-            called = _called(part)
+            called = part.called
             if called in _CALLS and _own_method(part):
                 continue
             if called in _SOFTMAX:
@@ -70,8 +70,3 @@ def _own_method(call: n.Call) -> bool:
         return False
     receiver = func.value.func if isinstance(func.value, n.Call) else func.value
     return isinstance(receiver, n.Name) and receiver.id in {"self", "super"}
-
-
-def _called(call: n.Call) -> str:
-    func = call.func
-    return func.name if isinstance(func, n.Attr) else func.id if isinstance(func, n.Name) else ""

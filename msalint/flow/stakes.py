@@ -21,11 +21,6 @@ _CENTRAL = _HEAVY | frozenset(
 )
 
 
-def called(call: n.Call) -> str:
-    """The last name of what is called."""
-    return call.func.name if isinstance(call.func, n.Attr) else getattr(call.func, "id", "")
-
-
 def stake_of(node: object) -> int:
     """A rank for the other answer: 3 where scores or weights are formed, 2 where shapes change, 1 for a call, 0."""
     if isinstance(node, n.If):
@@ -34,27 +29,19 @@ def stake_of(node: object) -> int:
         parts = (node.body, node.orelse)
     else:
         return 1
-    best = 0
-    for part in parts:
-        for inner in part.walk():
-            if isinstance(inner, n.Binary) and inner.op == "@":
-                return 3
-            if isinstance(inner, n.Call):
-                name = called(inner)
-                best = max(best, 3 if name in _HEAVY else 2 if name in _WORDS else 1)
-            elif isinstance(inner, (n.Return, n.Assign)):
-                best = max(best, 1)
-    return best
+    calls = n.calls_in(parts)
+    if not calls:
+        acts = any(isinstance(inner, (n.Return, n.Assign)) for part in parts for inner in part.walk())
+        return 1 if acts else 0
+    if "@" in calls or not calls.isdisjoint(_HEAVY):
+        return 3
+    return 1 if calls.isdisjoint(_WORDS) else 2
 
 
-def is_central(node: n.Node) -> bool:
+def is_central(node: n.Stmt) -> bool:
     """Whether attention, or a mask for it, is formed in a definition itself, not only in what it calls."""
-    for inner in node.walk():
-        if isinstance(inner, n.Binary) and inner.op == "@":
-            return True
-        if isinstance(inner, n.Call) and called(inner) in _CENTRAL:
-            return True
-    return False
+    calls = node.calls()
+    return "@" in calls or not calls.isdisjoint(_CENTRAL)
 
 
 _LAYERS = frozenset(
@@ -65,16 +52,13 @@ _LAYERS = frozenset(
 
 def attention_attributes(cls: n.ClassDef) -> frozenset[str]:
     """The attributes that a class keeps torch's attention layers under: `self.encoder = nn.TransformerEncoder(...)`."""
-    kept = set()
+    kept: set[str] = set()
+    if cls.calls().isdisjoint(_LAYERS):
+        return frozenset()
     for node in cls.walk():
-        if isinstance(node, n.Assign) and isinstance(node.value, n.Call) and called(node.value) in _LAYERS:
+        if isinstance(node, n.Assign) and isinstance(node.value, n.Call) and node.value.called in _LAYERS:
             kept |= {target.name for target in node.targets if isinstance(target, n.Attr)}
     return frozenset(kept)
-
-
-def calls_any(node: n.Node, names: frozenset[str]) -> bool:
-    """Whether a definition calls something of one of these names."""
-    return bool(names) and any(isinstance(inner, n.Call) and called(inner) in names for inner in node.walk())
 
 
 _CENTRAL_TEXT = re.compile(r" @ |\.mT\b|\b(?:" + "|".join(sorted(_CENTRAL)) + r")\b")

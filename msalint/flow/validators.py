@@ -73,7 +73,7 @@ def _checkers(cls: ClassValue) -> Iterator[n.FunctionDef]:
 def _classes_of(interpreter: Interpreter, param: n.Param, module: Module) -> list[ClassValue]:
     """The project's classes that a parameter may be of by its annotation, or that one named `config` can only be of."""
     if param.annotation is not None:
-        if not (param.name in _CONFIG_NAMES or any(word in param.annotation.text for word in _CONFIG_CLASSES)):
+        if param.name not in _CONFIG_NAMES and not _names_config(param.annotation):
             return []
         found = [_annotated_class(interpreter, part, module) for part in _alternatives(param.annotation)]
         return [] if any(cls is None for cls in found) else [cls for cls in found if cls is not None]
@@ -81,6 +81,11 @@ def _classes_of(interpreter: Interpreter, param: n.Param, module: Module) -> lis
         return []
     classes = [interpreter.program.value(module, name) for name in module.names if name.endswith(_CONFIG_CLASSES)]
     return [cls for cls in classes if isinstance(cls, ClassValue)] if len(classes) == 1 else []
+
+
+def _names_config(annotation: n.Expr) -> bool:
+    words = annotation.words()
+    return any(word in words for word in _CONFIG_CLASSES)
 
 
 def _alternatives(annotation: n.Expr) -> list[n.Expr]:

@@ -142,7 +142,7 @@ def attend(call: Invocation, signature: Signature) -> Value | None:
             key_site=sites[1],
             value_site=sites[2],
             joined_at=joined_at,
-            guards=tuple(test for test in state.guards if test not in joined_under),
+            guards=_own_guards(state, joined_under),
             purpose=state.purpose(),
         )
     )
@@ -213,9 +213,15 @@ def _attended_axis(key: Tensor | None, signature: Signature) -> tuple[str | None
     return role, axis_name(axis), strong
 
 
+def _own_guards(state: State, joined_under: tuple[Site, ...]) -> tuple[str, ...]:
+    """The tests that a call stands under and the joining of its keys did not."""
+    others = {test.text for test in joined_under}
+    return tuple(text for test in state.guards if (text := test.text) not in others)
+
+
 def _joined(
     state: State, query: Tensor | None, key: Tensor | None, signature: Signature
-) -> tuple[Site | None, tuple[str, ...]]:
+) -> tuple[Site | None, tuple[Site, ...]]:
     """Where the keys of other tokens were put in front of those of the queries' own, and under which tests."""
     place = signature.seq_place
     if query is None or key is None or len(query.axes) < -place or len(key.axes) < -place:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from msalint.state import State
 from msalint.values import Const, Int, Opaque, Real, Value
@@ -23,13 +24,15 @@ _ON_PURPOSE = re.compile(
 
 def only_in_training(state: State) -> bool:
     """This path was told that the module is in training: `if self.training:`, or not `if deterministic:`."""
-    for key, answer in state.decisions.asked.items():
-        last = key.rsplit(".", 1)[-1]
-        if _TRAINING.search(last) if answer else _EVAL.search(last):
-            return True
-    return False
+    return any(_tells_training(key.rsplit(".", 1)[-1], answer) for key, answer in state.decisions.asked.items())
 
 
+@lru_cache(maxsize=4096)
+def _tells_training(word: str, answer: bool) -> bool:
+    return (_TRAINING if answer else _EVAL).search(word) is not None
+
+
+@lru_cache(maxsize=4096)
 def speaks_of_mode(text: str) -> bool:
     """Whether a test asks for training or eval mode, in any words."""
     return bool(_TRAINING.search(text) or _EVAL.search(text))
@@ -37,7 +40,12 @@ def speaks_of_mode(text: str) -> bool:
 
 def said_to_drop(purpose: Iterable[str]) -> bool:
     """Names, docstrings or switches say that dropout stays on in eval: Monte Carlo dropout, a prenet."""
-    return any(_ON_PURPOSE.search(words) for words in purpose)
+    return any(map(_says_on_purpose, purpose))
+
+
+@lru_cache(maxsize=4096)
+def _says_on_purpose(words: str) -> bool:
+    return _ON_PURPOSE.search(words) is not None
 
 
 def is_zero(state: State, rate: Value | None) -> bool:

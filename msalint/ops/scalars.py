@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 
 from msalint.ops.table import Invocation, op
 from msalint.shapes.size import Size
@@ -15,6 +16,7 @@ def integer(number: int) -> Int:
     return Int(Size.of(number))
 
 
+@lru_cache(maxsize=4096, typed=True)
 def number(value: object) -> Value:
     """The value of a literal."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):

@@ -183,7 +183,7 @@ class Layout:
 
 def axis_size(axis: Axis) -> Size:
     """The size of an axis: the product of its atoms."""
-    return product(atom.size for atom in axis)
+    return Size.of(axis[0].size) if len(axis) == 1 else product(atom.size for atom in axis)
 
 
 def axis_name(axis: Axis) -> str:

@@ -28,6 +28,8 @@ class Verdict(NamedTuple):
 
 
 UNKNOWN = Verdict(None)
+EQUAL = Verdict(True)
+UNEQUAL = Verdict(False)
 
 
 @dataclass
@@ -40,6 +42,8 @@ class Relations:
     bindings: dict[Symbol, Size] = field(default_factory=dict)
     exact: set[Division] = field(default_factory=set)
     unequal: set[tuple[Size, Size]] = field(default_factory=set)
+    _resolved: dict[Size, Size] = field(default_factory=dict, compare=False, repr=False)
+    """What sizes came to under the bindings there are."""
 
     def copy(self) -> Relations:
         return Relations(dict(self.bindings), set(self.exact), set(self.unequal))
@@ -54,6 +58,7 @@ class Relations:
         size = self.resolve(size)
         if symbol not in self.bindings and not _mentions(size, symbol):
             self.bindings[symbol] = size
+            self._resolved.clear()
 
     def learn_exact(self, numerator: Size, denominator: Size) -> None:
         """Learn that `denominator` divides `numerator` (an assert or a raise says so)."""
@@ -61,7 +66,12 @@ class Relations:
 
     def resolve(self, size: Size) -> Size:
         """The size with all known equalities put in."""
-        return size.substitute(self.bindings) if self.bindings else size
+        if not self.bindings:
+            return size
+        found = self._resolved.get(size)
+        if found is None:
+            found = self._resolved[size] = size.substitute(self.bindings)
+        return found
 
     def divide(self, dividend: Size, divisor: Size) -> tuple[Size, frozenset[Division]] | None:
         """`dividend / divisor` where it comes out even, with the divisions it relies on; None if it is not known to.
@@ -94,9 +104,12 @@ class Relations:
     def compare(self, left: Size, right: Size) -> Verdict:
         """Whether two sizes are equal, never, or not known to be either."""
         left, right = self.resolve(left), self.resolve(right)
+        if left == right:
+            return EQUAL
+        a, b = left.constant, right.constant
+        if a is not None and b is not None:
+            return UNEQUAL
         difference = left - right
-        if not difference.terms:
-            return Verdict(True)
         folded, relies = _fold_quotients(left)
         other, more = _fold_quotients(right)
         folded_difference = folded - other
@@ -129,7 +142,7 @@ class Relations:
 def _fold_quotients(size: Size) -> tuple[Size, frozenset[Division]]:
     """`H * (d // H)` to `d`, in every product, with the divisions that this takes to be exact."""
     relies: set[Division] = set()
-    changed = True
+    changed = size.has_quotient
     while changed:
         changed = False
         for monomial, coefficient in size.terms:

@@ -283,13 +283,13 @@ def _lost(axes: Sequence[Axis], target: Sequence[Target], work: _Matching) -> Re
 
 def _leaves(parts: dict[Ident, tuple[Atom, ...]]) -> dict[Ident, tuple[Ident, ...]]:
     """Splits of splits written out: each source atom to the last parts that it fell into."""
+    return {ident: _leaves_of(ident, parts) for ident in parts}
 
-    def flat(ident: Ident) -> tuple[Ident, ...]:
-        if ident not in parts:
-            return (ident,)
-        return tuple(leaf for atom in parts[ident] for leaf in flat(atom.ident))
 
-    return {ident: flat(ident) for ident in parts}
+def _leaves_of(ident: Ident, parts: dict[Ident, tuple[Atom, ...]]) -> tuple[Ident, ...]:
+    if ident not in parts:
+        return (ident,)
+    return tuple(leaf for atom in parts[ident] for leaf in _leaves_of(atom.ident, parts))
 
 
 @dataclass(frozen=True)

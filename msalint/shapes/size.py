@@ -59,17 +59,20 @@ IntoSize = Union["Size", Symbol, int]
 class Size:
     """A symbolic integer. Immutable; equal and hashable by its normal form."""
 
-    __slots__ = ("_hash", "_symbols", "key", "terms")
+    __slots__ = ("_hash", "_inner", "_symbols", "key", "terms")
     terms: tuple[tuple[Monomial, int], ...]
 
     def __init__(self, terms: Mapping[Monomial, int]) -> None:
-        kept = [(m, c) for m, c in terms.items() if c]
+        kept = [term for term in terms.items() if term[1]]
         if len(kept) > 1:
-            kept.sort(key=lambda term: (-len(term[0]), tuple(s.key for s in term[0])))
-        self.terms = tuple(kept)
-        self.key = " + ".join(f"{c} {' '.join(s.key for s in m)}" for m, c in self.terms)
-        self._hash = hash(self.key)
+            kept.sort(key=lambda term: (-len(term[0]), tuple([s.key for s in term[0]])))
+        self._set(tuple(kept), " + ".join([f"{c} {' '.join([s.key for s in m])}" for m, c in kept]))
+
+    def _set(self, terms: tuple[tuple[Monomial, int], ...], key: str) -> Size:
+        self.terms, self.key, self._hash = terms, key, hash(key)
         self._symbols: frozenset[Symbol] | None = None
+        self._inner: frozenset[Symbol] | None = None
+        return self
 
     @staticmethod
     def of(value: IntoSize) -> Size:
@@ -77,7 +80,7 @@ class Size:
         if isinstance(value, Size):
             return value
         if isinstance(value, Symbol):
-            return Size({(value,): 1})
+            return Size.__new__(Size)._set((((value,), 1),), f"1 {value.key}")
         return _constant(value)
 
     def __eq__(self, other: object) -> bool:
@@ -109,8 +112,23 @@ class Size:
 
     def symbols(self) -> frozenset[Symbol]:
         if self._symbols is None:
-            self._symbols = frozenset(symbol for monomial, _ in self.terms for symbol in monomial)
+            self._symbols = frozenset([symbol for monomial, _ in self.terms for symbol in monomial])
         return self._symbols
+
+    def inner_symbols(self) -> frozenset[Symbol]:
+        """The symbols, those that its quotients divide included."""
+        if self._inner is None:
+            found = set(self.symbols())
+            for symbol in self.symbols():
+                if isinstance(symbol, Quotient):
+                    found |= symbol.numerator.inner_symbols() | symbol.denominator.inner_symbols()
+            self._inner = frozenset(found)
+        return self._inner
+
+    @property
+    def has_quotient(self) -> bool:
+        """Whether a floor division that is not carried out stands in it."""
+        return any(isinstance(symbol, Quotient) for symbol in self.symbols())
 
     def factors(self) -> tuple[tuple[Symbol, ...], int] | None:
         """The symbols and the coefficient of a single product, None for a sum."""
@@ -171,7 +189,7 @@ class Size:
 
     def substitute(self, bindings: Mapping[Symbol, Size]) -> Size:
         """This size with symbols replaced, also inside quotients, until nothing changes."""
-        if not bindings or not any(_touches(symbol, bindings) for symbol in self.symbols()):
+        if not bindings or bindings.keys().isdisjoint(self.inner_symbols()):
             return self
         total = _constant(0)
         for monomial, coefficient in self.terms:
@@ -223,19 +241,10 @@ def _without(monomial: Monomial, symbols: Monomial) -> Monomial | None:
     return tuple(rest)
 
 
-def _touches(symbol: Symbol, bindings: Mapping[Symbol, Size]) -> bool:
-    if symbol in bindings:
-        return True
-    if isinstance(symbol, Quotient):
-        inner = symbol.numerator.symbols() | symbol.denominator.symbols()
-        return any(_touches(part, bindings) for part in inner)
-    return False
-
-
 def _replaced(symbol: Symbol, bindings: Mapping[Symbol, Size]) -> Size:
     if symbol in bindings:
         rest = {s: v for s, v in bindings.items() if s != symbol}
         return bindings[symbol].substitute(rest)
-    if isinstance(symbol, Quotient) and _touches(symbol, bindings):
+    if isinstance(symbol, Quotient):
         return symbol.numerator.substitute(bindings) // symbol.denominator.substitute(bindings)
     return Size.of(symbol)

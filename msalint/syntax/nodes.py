@@ -7,7 +7,7 @@ its place and text can be worked out when a report asks for them, and only then.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -58,7 +58,10 @@ class Node:
         while waiting:
             node = waiting.pop()
             yield node
-            waiting.extend(reversed(tuple(node.children())))
+            if node.fields:
+                below = list(node.children())
+                below.reverse()
+                waiting += below
 
     def words(self) -> str:
         """The names and strings in it, in no particular spelling: cheap, where `text` needs the places of a file."""
@@ -123,6 +126,12 @@ class Call(Expr):
 
     def __init__(self, func: Expr, args: Sequence[Arg]) -> None:
         self.func, self.args = func, tuple(args)
+
+    @property
+    def called(self) -> str:
+        """The last name of what is called: "view" in `x.view(...)`, "" where it has none."""
+        func = self.func
+        return func.name if isinstance(func, Attr) else func.id if isinstance(func, Name) else ""
 
 
 class Slice(Expr):
@@ -292,8 +301,35 @@ class Opaque(Expr):
 class Stmt(Node):
     """A statement. `comment` is the trailing comment of its first line, without the `#` and stripped, or ""."""
 
-    __slots__ = ("comment",)
+    __slots__ = ("_calls", "comment")
     comment: str
+    _calls: frozenset[str]
+
+    def calls(self) -> frozenset[str]:
+        """The last names of all that is called in it, and "@" where a matrix product is written."""
+        try:
+            return self._calls
+        except AttributeError:
+            self._calls = calls_in(self.children())
+            return self._calls
+
+
+def calls_in(nodes: Iterable[Node]) -> frozenset[str]:
+    """What `Stmt.calls` gives, of several nodes. Statements are asked, so that each is searched once."""
+    found: set[str] = set()
+    waiting = list(nodes)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Stmt):
+            found |= node.calls()
+            continue
+        if isinstance(node, Call):
+            found.add(node.called)
+        elif isinstance(node, Binary) and node.op == "@":
+            found.add("@")
+        if node.fields:
+            waiting += node.children()
+    return frozenset(found)
 
 
 class Assign(Stmt):
