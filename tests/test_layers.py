@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("diagnostic", "shapes"),
-    ("source",),
+    ("source", "rewrite"),
     ("settings", "project"),
     ("files",),
     ("syntax",),
