@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from msalint.syntax.outline import Outline, Stretch, outline
@@ -53,8 +53,12 @@ _PAIRS = (
 """Words that tell only together: a softmax by hand, sinusoids, heads split or merged, learned positions."""
 
 
-def candidates(text: str | bytes, filename: str = "<text>") -> Outline | None:
+def candidates(
+    text: str | bytes, filename: str = "<text>", read: Callable[[str, str], Outline] = outline
+) -> Outline | None:
     """The outline of a file about attention in torch, with the definitions worth a look; None for any other file.
+
+    `read` parses it: one that keeps what it has parsed saves parsing a file again that others import.
 
     Raises SourceError where such a file is not Python, TooDeep where it nests too deeply to be read.
     """
@@ -64,7 +68,7 @@ def candidates(text: str | bytes, filename: str = "<text>") -> Outline | None:
         text = decode(text, filename).text
     if not is_about_attention(text) or not is_torch(text):
         return None
-    found = outline(text, filename)
+    found = read(text, filename)
     wanted = _wanted(found)
     scripted = any(_holds_site(found, stretch) for stretch in found.stretches if stretch.kind in ("assign", "other"))
     return replace(found, wanted=wanted, scripted=scripted) if wanted or scripted else None

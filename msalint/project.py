@@ -6,12 +6,18 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msalint.source import SourceError, read
 
+if TYPE_CHECKING:
+    from msalint.syntax.outline import Outline
+
 KEPT_TEXTS = 256
 """How many modules of a project are kept in memory by one process."""
+
+KEPT_OUTLINES = 2_000_000
+"""Characters of parsed files that are kept: a file that was checked is often imported by the next ones."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +37,25 @@ class Project:
         self._modules: dict[tuple[str, str], str | None] = {}
         self._packages: dict[str, tuple[str, tuple[str, ...]]] = {}
         self._texts: dict[str, str | None] = {}
+        self._outlines: dict[str, Outline] = {}
+        self._outlined = 0
         self.parsed: dict[str, Any] = {}
         """What the flow analysis made of the modules that it followed, by file: kept here to serve the next file."""
+
+    def outline(self, text: str, filename: str) -> Outline:
+        """`syntax.outline.outline` of a file, kept for whoever needs the same text again."""
+        path = os.path.abspath(filename)
+        kept = self._outlines.get(path)
+        if kept is not None and kept.text == text:
+            return kept
+        from msalint.syntax.outline import outline
+
+        made = outline(text, filename)
+        self._outlined += len(text) - (len(kept.text) if kept is not None else 0)
+        self._outlines[path] = made
+        while self._outlined > KEPT_OUTLINES and len(self._outlines) > 1:
+            self._outlined -= len(self._outlines.pop(next(iter(self._outlines))).text)
+        return made
 
     def find(self, dotted: str, importer: str) -> SourceText | None:
         """The module that `dotted` names when `importer` imports it, or None where it is not part of the project.

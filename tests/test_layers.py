@@ -13,10 +13,10 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("diagnostic", "shapes"),
     ("source", "rewrite"),
-    ("settings", "project"),
+    ("settings",),
     ("files",),
     ("syntax",),
-    ("gate", "values"),
+    ("gate", "project", "values"),
     ("facts",),
     ("registered",),
     ("state",),

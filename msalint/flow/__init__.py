@@ -26,9 +26,10 @@ def analyse(
     from msalint.flow.program import Program
     from msalint.gate import candidates
     from msalint.syntax.module import Module
+    from msalint.syntax.outline import outline
 
-    outline = candidates(text, filename)
-    if outline is None:
+    found = candidates(text, filename, project.outline if project is not None else outline)
+    if found is None:
         return
-    module = Module(outline, filename)
+    module = Module(found, filename)
     yield from Analysis(Program(module, project), trace).facts()

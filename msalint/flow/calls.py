@@ -87,8 +87,7 @@ class Calls(Attributes, Iteration):
     building: list[n.Node]
     """The calls of classes whose `__init__` is being run, outermost first."""
 
-    def call_node(self, node: n.Expr) -> Value:
-        assert isinstance(node, n.Call)
+    def call_node(self, node: n.Call) -> Value:
         func = node.func
         if isinstance(func, n.Name) and func.id in {"reveal_shape", "reveal_type"} and len(node.args) == 1:
             return self.reveal(node)

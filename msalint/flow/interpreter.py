@@ -119,8 +119,7 @@ class Interpreter(Calls, Targets):
         self.passed.add(id(node))
         return _EVALUATORS[type(node)](self, node)
 
-    def _name(self, node: n.Expr) -> Value:
-        assert isinstance(node, n.Name)
+    def _name(self, node: n.Name) -> Value:
         frame = self.frames[-1]
         value = frame.find(node.id)
         if value is None:
@@ -133,16 +132,13 @@ class Interpreter(Calls, Targets):
             return NONE
         return value
 
-    def _const(self, node: n.Expr) -> Value:
-        assert isinstance(node, n.Const)
+    def _const(self, node: n.Const) -> Value:
         return scalars.number(node.value)
 
-    def _attr(self, node: n.Expr) -> Value:
-        assert isinstance(node, n.Attr)
+    def _attr(self, node: n.Attr) -> Value:
         return self.refined(self.attribute(self.eval(node.value), node.name, node))
 
-    def _index(self, node: n.Expr) -> Value:
-        assert isinstance(node, n.Index)
+    def _index(self, node: n.Index) -> Value:
         value = self.eval(node.value)
         items = [self.index_item(item) for item in node.items]
         if isinstance(value, Tensor) and value.traits.averaged is not None:
@@ -195,8 +191,7 @@ class Interpreter(Calls, Targets):
         tensor = self.state.as_tensor(value)
         return indexing.read(self.state, tensor, items) if tensor is not None else UNKNOWN
 
-    def _binary(self, node: n.Expr) -> Value:
-        assert isinstance(node, n.Binary)
+    def _binary(self, node: n.Binary) -> Value:
         self._tell_precedence(node)
         left, right = self.eval(node.left), self.eval(node.right)
         return self.combine(node.op, left, right, node, node.left, node.right)
@@ -281,8 +276,7 @@ class Interpreter(Calls, Targets):
             value = f"{top or 1} / ({divisor.value} * {base})"
         self.state.emit(PowerPrecedence(node, base, value, mended))
 
-    def _unary(self, node: n.Expr) -> Value:
-        assert isinstance(node, n.Unary)
+    def _unary(self, node: n.Unary) -> Value:
         if node.op == "not":
             truth = self.state.truth(value := self.eval(node.operand))
             if truth is not None:
@@ -305,8 +299,7 @@ class Interpreter(Calls, Targets):
         real = self.state.as_real(value)
         return Real(-1.0) * real if real is not None and isinstance(value, Opaque) and value.key else UNKNOWN
 
-    def _compare(self, node: n.Expr) -> Value:
-        assert isinstance(node, n.Compare)
+    def _compare(self, node: n.Compare) -> Value:
         left, right = self.eval(node.left), self.eval(node.rights[0])
         if len(node.ops) > 1:
             for more in node.rights[1:]:
@@ -328,8 +321,7 @@ class Interpreter(Calls, Targets):
                 return self.state.as_tensor(value) or value
         return value
 
-    def _bool_op(self, node: n.Expr) -> Value:
-        assert isinstance(node, n.BoolOp)
+    def _bool_op(self, node: n.BoolOp) -> Value:
         left = self.eval(node.left)
         truth = self.state.truth(left)
         if truth is None:
@@ -338,8 +330,7 @@ class Interpreter(Calls, Targets):
             return left
         return self.eval(node.right)
 
-    def _if_exp(self, node: n.Expr) -> Value:
-        assert isinstance(node, n.IfExp)
+    def _if_exp(self, node: n.IfExp) -> Value:
         taken = self.test(node.test, stake=node)
         depth = len(self.state.guards)
         self.state.guards.append(node.test)
@@ -347,8 +338,7 @@ class Interpreter(Calls, Targets):
         del self.state.guards[depth:]
         return value
 
-    def _sequence(self, node: n.Expr) -> Value:
-        assert isinstance(node, n.Sequence_)
+    def _sequence(self, node: n.Sequence_) -> Value:
         items: list[Value] = []
         for item in node.items:
             value = self.eval(item.value if isinstance(item, n.Star) else item)
@@ -362,12 +352,10 @@ class Interpreter(Calls, Targets):
                 return Many(UNKNOWN, kind=node.kind)
         return Items(tuple(items), node.kind, node)
 
-    def _star(self, node: n.Expr) -> Value:
-        assert isinstance(node, n.Star)
+    def _star(self, node: n.Star) -> Value:
         return self.eval(node.value)
 
-    def _dict(self, node: n.Expr) -> Value:
-        assert isinstance(node, n.Dict)
+    def _dict(self, node: n.Dict) -> Value:
         entries: list[tuple[str, Value]] = []
         open_ = False
         for key, item in zip(node.keys, node.values):
@@ -387,12 +375,10 @@ class Interpreter(Calls, Targets):
     def _lambda(self, node: n.Expr) -> Value:
         return Function(node, self.frame.module, self.frame)
 
-    def _comprehension(self, node: n.Expr) -> Value:
-        assert isinstance(node, n.Comprehension)
+    def _comprehension(self, node: n.Comprehension) -> Value:
         return self.comprehended(node, 0)
 
-    def _walrus(self, node: n.Expr) -> Value:
-        assert isinstance(node, n.Walrus)
+    def _walrus(self, node: n.Walrus) -> Value:
         value = self.eval(node.value)
         self.bind(node.target, value, node.value)
         return value
@@ -473,6 +459,8 @@ class Interpreter(Calls, Targets):
 
     def _tell_kept_under(self, target: n.Expr, node: n.Assign) -> None:
         """Attention weights that an assignment puts on the module."""
+        if isinstance(target, n.Name):
+            return
         for part in target.items if isinstance(target, n.Sequence_) else (target,):
             if not isinstance(part, n.Attr) or not isinstance(part.value, n.Name):
                 continue

@@ -104,10 +104,11 @@ class Program:
             self.modules[filename] = shared[filename]
         if filename not in self.modules:
             from msalint.source import SourceError
-            from msalint.syntax.outline import TooDeep
+            from msalint.syntax.outline import TooDeep, outline
 
             try:
-                self.modules[filename] = Module.from_text(text, filename)
+                read = self.project.outline if self.project is not None else outline
+                self.modules[filename] = Module.from_text(text, filename, read)
             except (SourceError, TooDeep):
                 self.modules[filename] = None
             if len(shared) > KEPT_MODULES:

@@ -44,6 +44,8 @@ class Relations:
     unequal: set[tuple[Size, Size]] = field(default_factory=set)
     _resolved: dict[Size, Size] = field(default_factory=dict, compare=False, repr=False)
     """What sizes came to under the bindings there are."""
+    _compared: dict[tuple[Size, Size, int, int], Verdict] = field(default_factory=dict, compare=False, repr=False)
+    """Answers under the bindings there are, and so many exact divisions and inequalities."""
 
     def copy(self) -> Relations:
         return Relations(dict(self.bindings), set(self.exact), set(self.unequal))
@@ -59,6 +61,7 @@ class Relations:
         if symbol not in self.bindings and not _mentions(size, symbol):
             self.bindings[symbol] = size
             self._resolved.clear()
+            self._compared.clear()
 
     def learn_exact(self, numerator: Size, denominator: Size) -> None:
         """Learn that `denominator` divides `numerator` (an assert or a raise says so)."""
@@ -109,6 +112,13 @@ class Relations:
         a, b = left.constant, right.constant
         if a is not None and b is not None:
             return UNEQUAL
+        key = (left, right, len(self.exact), len(self.unequal))
+        found = self._compared.get(key)
+        if found is None:
+            found = self._compared[key] = self._compare(left, right)
+        return found
+
+    def _compare(self, left: Size, right: Size) -> Verdict:
         difference = left - right
         folded, relies = _fold_quotients(left)
         other, more = _fold_quotients(right)

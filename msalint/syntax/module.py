@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -46,12 +46,12 @@ class Module:
         self.names: tuple[str, ...] = tuple(dict.fromkeys([*self.imports, *self._binding]))
 
     @classmethod
-    def from_text(cls, text: str, filename: str = "<text>") -> Module:
+    def from_text(cls, text: str, filename: str = "<text>", read: Callable[[str, str], Outline] = outline) -> Module:
         """Any text, whatever it is about.
 
         Raises SourceError where it is not Python, TooDeep where it nests too deeply.
         """
-        return cls(outline(text, filename), filename)
+        return cls(read(text, filename), filename)
 
     @property
     def read(self) -> tuple[Stretch, ...]:
