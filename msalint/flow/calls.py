@@ -393,19 +393,8 @@ class Calls(Attributes, Iteration):
         target = function.node
         if len(self.frames) > MAX_DEPTH or any(frame.node is target for frame in self.frames):
             return UNKNOWN
-        frame = Frame(function.module, target, outer=function.closure, owner=function.owner, receiver=receiver)
-        if function.closure is not None and receiver is None:
-            frame.receiver = function.closure.receiver
-            frame.owner = function.owner or function.closure.owner
-        self._bind_parameters(frame, target, given, receiver)
-        self.reached.add(id(target))
-        self.frames.append(frame)
         context, module_name, depth = self.state.context, self.state.module_name, len(self.state.guards)
-        self.state.module_name = self._module_name(frame, target)
-        if isinstance(target, n.FunctionDef):
-            owner = function.owner.node if function.owner is not None and function.owner.name not in context else None
-            around = (owner.name, owner.docstring) if owner is not None else ()
-            self.state.context = (*context, *(text for text in (*around, target.name, target.docstring) if text))
+        frame = self.opened(function, given, receiver)
         try:
             if isinstance(target, n.Lambda):
                 return self.eval(target.body)
@@ -417,6 +406,24 @@ class Calls(Attributes, Iteration):
             self.frames.pop()
             self.state.context, self.state.module_name = context, module_name
             del self.state.guards[depth:]
+
+    def opened(self, function: Function, given: Arguments, receiver: Value | None = None) -> Frame:
+        """The frame of a function that is about to be run, its parameters bound, on top of the others."""
+        target = function.node
+        frame = Frame(function.module, target, outer=function.closure, owner=function.owner, receiver=receiver)
+        if function.closure is not None and receiver is None:
+            frame.receiver = function.closure.receiver
+            frame.owner = function.owner or function.closure.owner
+        self._bind_parameters(frame, target, given, receiver)
+        self.reached.add(id(target))
+        self.frames.append(frame)
+        self.state.module_name = self._module_name(frame, target)
+        if isinstance(target, n.FunctionDef):
+            context = self.state.context
+            owner = function.owner.node if function.owner is not None and function.owner.name not in context else None
+            around = (owner.name, owner.docstring) if owner is not None else ()
+            self.state.context = (*context, *(text for text in (*around, target.name, target.docstring) if text))
+        return frame
 
     def _module_name(self, frame: Frame, target: n.FunctionDef | n.Lambda) -> str:
         """What the module is called in a body: the first parameter of its methods, also inside nested functions."""

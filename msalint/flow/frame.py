@@ -25,7 +25,10 @@ class GivenUp(Exception):
 
 @dataclass
 class Frame:
-    """One call: its variables, and what it returned. `outer` is the frame a nested function closes over."""
+    """One call: its variables, and what it returned. `outer` is the frame a nested function closes over.
+
+    A frame that is `closed_over` by one lives on in it, so that a copy of the frame would not do in its place.
+    """
 
     module: Module
     node: Any = None
@@ -34,6 +37,7 @@ class Frame:
     owner: ClassValue | None = None
     receiver: Value | None = None
     returned: Value | None = None
+    closed_over: bool = False
 
     def find(self, name: str) -> Value | None:
         """A variable of this frame or of those it closes over."""

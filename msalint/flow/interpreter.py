@@ -373,6 +373,7 @@ class Interpreter(Calls, Targets):
         return Mapping_(tuple(entries), open_)
 
     def _lambda(self, node: n.Expr) -> Value:
+        self.frame.closed_over = True
         return Function(node, self.frame.module, self.frame)
 
     def _comprehension(self, node: n.Comprehension) -> Value:
@@ -701,6 +702,7 @@ class Interpreter(Calls, Targets):
                     self.state.emit(IndivisibleHeads(self.building[0], "literals", str(width), str(heads)))
 
     def _function_def(self, node: n.FunctionDef) -> Left | None:
+        self.frame.closed_over = True
         self.frame.variables[node.name] = Function(node, self.frame.module, self.frame, self.frame.owner)
         return None
 

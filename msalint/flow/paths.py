@@ -81,6 +81,18 @@ class Entry:
     effort: Effort = CENTRAL
 
 
+@dataclass(frozen=True)
+class Checkpoint:
+    """A path as it was before a statement of its entry's body; others that go its way so far begin from here."""
+
+    path: Interpreter
+    statement: int
+
+    def precedes(self, key: str) -> bool:
+        """Whether a condition had not come up yet."""
+        return key not in self.path.state.decisions.asked
+
+
 class Analysis:
     """All paths of one file."""
 
@@ -135,7 +147,7 @@ class Analysis:
 
     def entry_facts(self, entry: Entry) -> Iterator[Fact]:
         """The facts of all paths through one entry, those into branches with attention in them first."""
-        waiting: list[tuple[int, int, dict[str, bool]]] = [(0, 0, {})]
+        waiting: list[tuple[int, int, dict[str, bool], list[Checkpoint]]] = [(0, 0, {}, [])]
         covered: set[tuple[str, int, bool]] = set()
         runs = steps = order = 0
         gave_up = False
@@ -145,23 +157,24 @@ class Analysis:
         while waiting and runs < effort.runs and steps < effort.steps:
             if effort is AROUND and self.around > MAX_AROUND:
                 return
-            gain, _, answers = heapq.heappop(waiting)
+            gain, _, answers, checkpoints = heapq.heappop(waiting)
             idle += runs > 0 and gain > -2
             if idle > effort.idle_runs:
                 break
-            interpreter = self.run(entry, answers)
+            interpreter = self.run(entry, answers, checkpoints)
             runs += 1
             steps += interpreter.steps
             self.around += interpreter.steps if effort is AROUND else 0
             gave_up = gave_up or interpreter.outgrown
             self.reached |= interpreter.reached
             yield from clashes.held_back(interpreter.state.facts, interpreter.passed, interpreter.state.decisions)
-            for stake, other in _other_answers(interpreter.state.decisions, covered):
+            for key, stake, other in _other_answers(interpreter.state.decisions, covered):
                 # An inner module was read on its own before: what it decides needs no further runs here.
                 if self.flips[id(stake)] < MAX_FLIPS:
                     self.flips[id(stake)] += 1
                     order += 1
-                    heapq.heappush(waiting, (-stake_of(stake), order, other))
+                    before = [point for point in checkpoints if point.precedes(key)]
+                    heapq.heappush(waiting, (-stake_of(stake), order, other, before))
         for answers in clashes.doubts():
             interpreter = self.run(entry, answers)
             yield from clashes.held_back(interpreter.state.facts, interpreter.passed, interpreter.state.decisions)
@@ -175,13 +188,20 @@ class Analysis:
             if node is not None:
                 yield GaveUp(node, "it takes more steps than a run may have")
 
-    def run(self, entry: Entry, given: dict[str, bool]) -> Interpreter:
-        """One path."""
-        interpreter = self._begun(entry, given)
+    def run(self, entry: Entry, given: dict[str, bool], checkpoints: list[Checkpoint] | None = None) -> Interpreter:
+        """One path, from the last of some checkpoints if there is one. Those that it comes to are added to them."""
+        start = checkpoints[-1] if checkpoints else None
+        if start is not None:
+            interpreter = start.path.resumed(given)
+            interpreter.limit = self._new(entry, given).limit
+        else:
+            interpreter = self._begun(entry, given)
         state = interpreter.state
         try:
-            if not interpreter.outgrown:
-                _walk(interpreter, entry)
+            if start is not None:
+                _follow(interpreter, entry, checkpoints, start.statement)
+            elif not interpreter.outgrown:
+                _walk(interpreter, entry, checkpoints)
         except GivenUp:
             interpreter.outgrown = True
         if interpreter.outgrown and entry.effort is AROUND:
@@ -221,7 +241,7 @@ class Analysis:
 
 def _other_answers(
     decisions: Decisions, covered: set[tuple[str, int, bool]]
-) -> Iterator[tuple[object, dict[str, bool]]]:
+) -> Iterator[tuple[str, object, dict[str, bool]]]:
     """The runs that a run asks for: wherever a condition decided something, the other answer, if no run has it yet.
 
     Conditions are answered as they were before, so that the run comes to the same place.
@@ -232,7 +252,7 @@ def _other_answers(
         other = (key, id(stake), not decisions.asked[key])
         if other not in covered:
             covered.add(other)
-            yield stake, {**decisions.asked, key: not decisions.asked[key]}
+            yield key, stake, {**decisions.asked, key: not decisions.asked[key]}
 
 
 def _build(interpreter: Interpreter, module: Module, cls: ClassValue) -> None:
@@ -249,7 +269,7 @@ def _build(interpreter: Interpreter, module: Module, cls: ClassValue) -> None:
         interpreter.initialise(Instance(cls, "self"), given, init[0])
 
 
-def _walk(interpreter: Interpreter, entry: Entry) -> None:
+def _walk(interpreter: Interpreter, entry: Entry, checkpoints: list[Checkpoint] | None = None) -> None:
     """From the beginning of an entry to its end."""
     if entry.script:
         interpreter.frames.append(Frame(entry.module))
@@ -263,14 +283,34 @@ def _walk(interpreter: Interpreter, entry: Entry) -> None:
         frame = Frame(entry.module)
         interpreter.frames.append(frame)
         given = _parameters(interpreter, entry.function, "", frame, skip=0)
-        interpreter.inline(Function(entry.function, entry.module), given, entry.function)
+        interpreter.opened(Function(entry.function, entry.module), given)
+        _follow(interpreter, entry, checkpoints)
         return
     cls, frame = entry.cls, interpreter.frames[-1]
     static = "staticmethod" in decorator_names(entry.function)
     given = _parameters(interpreter, entry.function, "", frame, skip=0 if static else 1, attention=_is_attention(cls))
     owner = interpreter.program.member(cls, entry.function.name)
     function = Function(entry.function, owner[1].module if owner else entry.module, None, owner[1] if owner else cls)
-    interpreter.inline(function, given, entry.function, None if static else Instance(cls, "self"))
+    interpreter.opened(function, given, None if static else Instance(cls, "self"))
+    _follow(interpreter, entry, checkpoints)
+
+
+def _follow(
+    interpreter: Interpreter, entry: Entry, checkpoints: list[Checkpoint] | None, first: int | None = None
+) -> None:
+    """The body of an entry from a statement on (None: all of it), in the frame that is open for it.
+
+    A path is kept as it is before each statement that follows new answers.
+    """
+    assert entry.function is not None
+    frame = interpreter.frames[-1]
+    asked = -1 if first is None else len(interpreter.state.decisions.asked)
+    for place in range(first or 0, len(entry.function.body)):
+        if checkpoints is not None and len(interpreter.state.decisions.asked) > asked and not frame.closed_over:
+            asked = len(interpreter.state.decisions.asked)
+            checkpoints.append(Checkpoint(interpreter.resumed({}), place))
+        if interpreter.run(entry.function.body[place : place + 1]) is not None:
+            return
 
 
 def _is_attention(cls: ClassValue) -> bool:

@@ -64,6 +64,8 @@ def attention_attributes(cls: n.ClassDef) -> frozenset[str]:
 _CENTRAL_TEXT = re.compile(r" @ |\.mT\b|\b(?:" + "|".join(sorted(_CENTRAL)) + r")\b")
 _OUTER_LINES = 150
 _SHORT = 12
+_HANDS_ON = re.compile(r"\(.*\*\*(\w+)\b.*\).*:\s[\s\S]*\*\*\1\)")
+"""A factory that hands on its caller's settings: what it builds is not known before it is called."""
 _HANDS_OVER = re.compile(
     r"mask|Mask|causal|\bqkv?\b|transpose|permute|\.view\(|reshape|rearrange|Dropout\(|ModuleList|\[i\]"
     r"|Parameter|[Pp]osition|\bpe\b|register_buffer"
@@ -81,4 +83,5 @@ def worth_reading(text: str) -> bool:
     lines = text.count("\n")
     if lines > _OUTER_LINES:
         return False
-    return lines <= _SHORT or _HANDS_OVER.search(text) is not None
+    short = lines <= _SHORT and not _HANDS_ON.search(text)
+    return short or _HANDS_OVER.search(text) is not None

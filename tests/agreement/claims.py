@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msalint.facts import Bound, shape_of
 from msalint.flow.interpreter import Interpreter
-from msalint.flow.paths import Analysis, Entry
+from msalint.flow.paths import Analysis, Checkpoint, Entry
 from msalint.flow.program import Program
 from msalint.gate import candidates
 from msalint.project import Project
@@ -39,8 +39,8 @@ class _Recording(Analysis):
         super().__init__(program, trace=True)
         self.runs: list[tuple[Entry, Interpreter]] = []
 
-    def run(self, entry: Entry, given: dict[str, bool]) -> Interpreter:
-        interpreter = super().run(entry, given)
+    def run(self, entry: Entry, given: dict[str, bool], checkpoints: list[Checkpoint] | None = None) -> Interpreter:
+        interpreter = super().run(entry, given, checkpoints)
         self.runs.append((entry, interpreter))
         return interpreter
 
