@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from msalint.syntax.outline import Outline, Stretch, outline
@@ -107,12 +107,22 @@ def _wanted(found: Outline) -> tuple[str, ...]:
     attention = {name for stretch in holding for name in stretch.definitions}
     if not attention:
         return ()
-    calls = re.compile(rf"\b(?:{'|'.join(sorted(attention))})\(")
     wanted = dict.fromkeys(sorted(attention))
     for stretch in defining:
-        if any(base in wanted for base in stretch.bases) or calls.search(found.text, *found.slice(stretch)):
+        if any(base in wanted for base in stretch.bases) or _calls_one(found.text, *found.slice(stretch), attention):
             wanted.update(dict.fromkeys(stretch.definitions))
     return tuple(dict.fromkeys(name for stretch in defining for name in stretch.definitions if name in wanted))
+
+
+def _calls_one(text: str, start: int, end: int, names: Iterable[str]) -> bool:
+    for name in names:
+        place = text.find(name + "(", start, end)
+        while place >= 0:
+            before = text[place - 1 : place]
+            if not (before.isalnum() or before == "_"):
+                return True
+            place = text.find(name + "(", place + 1, end)
+    return False
 
 
 # Whose code it is

@@ -90,13 +90,29 @@ _MARKED_BY = rf"(?P<what>.{{3,60}}?)\b(?:indicated|marked|denoted|represented) (
 def stated_polarity(docstring: str, name: str) -> str | None:
     """What a docstring says of a mask: "hide" for `name: (N, S) bool, True = ignore this key`, else "keep" or None."""
     found = set()
-    for entry in re.finditer(rf"\b{re.escape(name)}\b`*\s*(?:\([^)]*\)\s*|as [\w ]{{3,40}})?[:=]", docstring):
-        text = re.split(r"\n\s*\n|\n\s*\w+\s*(?:\([^)]*\)\s*)?:|;", docstring[entry.end() :], maxsplit=1)[0]
+    for _, end in _entries(docstring).get(name, ()):
+        text = re.split(r"\n\s*\n|\n\s*\w+\s*(?:\([^)]*\)\s*)?:|;", docstring[end:], maxsplit=1)[0]
         if re.search(_ADDITIVE, text, re.IGNORECASE):
             continue
         # Shapes are no truth values: `(batch, 1, 1, seq)`.
         found |= _polarities(re.sub(r"[(\[][^()\[\]]*[)\]]", " ", text))
     return found.pop() if len(found) == 1 else None
+
+
+_ENTRY = re.compile(r"\b(?P<name>\w+)\b(?=(?P<tail>`*\s*(?:\([^)]*\)\s*|(?P<as>as [\w ]{3,40}))?[:=]))")
+
+
+@lru_cache(maxsize=1024)
+def _entries(docstring: str, said_as: bool = True) -> dict[str, list[tuple[int, int]]]:
+    """Where a docstring speaks of each name, and where what it says begins: `mask (Tensor): ...`.
+
+    Entries such as `mask as a boolean tensor: ...` count where `said_as`.
+    """
+    found: dict[str, list[tuple[int, int]]] = {}
+    for entry in _ENTRY.finditer(docstring):
+        if said_as or entry["as"] is None:
+            found.setdefault(entry["name"], []).append((entry.start(), entry.end("tail")))
+    return found
 
 
 _BOOLEAN = r"\bBoolTensor\b|\bbool(?:ean)?s? (?:tensor|mask)|\([^()]*,[^()]*\)`*,? (?:of )?bool(?:ean)?\b"
@@ -107,10 +123,11 @@ def says_boolean(docstring: str, name: str) -> bool:
     """Whether a docstring calls this parameter a boolean tensor, and nothing else: `mask: (N, S) bool, True = keep`."""
     if not name or " " not in docstring or name not in docstring:
         return False
-    entry = re.search(rf"\b{re.escape(name)}\b`*\s*(?:\([^)]*\)\s*)?[:=]", docstring)
-    if entry is None:
+    entries = _entries(docstring, said_as=False).get(name)
+    if entries is None:
         return False
-    stated = docstring[entry.start() : entry.end() + 48].split("\n\n")[0]
+    start, end = entries[0]
+    stated = docstring[start : end + 48].split("\n\n")[0]
     found = re.search(_BOOLEAN, stated, re.IGNORECASE)
     rest = re.split(r"[,.;]|->", stated[found.end() :])[0] if found is not None else ""
     return found is not None and re.search(_OTHER_KIND, rest, re.IGNORECASE) is None
@@ -120,10 +137,10 @@ def says_additive(docstring: str, name: str) -> bool:
     """Whether a docstring calls this parameter an additive mask, and nothing else: `mask: additive, 0 or -inf`."""
     if not name or " " not in docstring or name not in docstring:
         return False
-    entry = re.search(rf"\b{re.escape(name)}\b`*\s*(?:\([^)]*\)\s*)?[:=]", docstring)
-    if entry is None:
+    entries = _entries(docstring, said_as=False).get(name)
+    if entries is None:
         return False
-    stated = re.split(r"\n\s*\n|\n\s*\w+\s*(?:\([^)]*\)\s*)?:", docstring[entry.end() :], maxsplit=1)[0]
+    stated = re.split(r"\n\s*\n|\n\s*\w+\s*(?:\([^)]*\)\s*)?:", docstring[entries[0][1] :], maxsplit=1)[0]
     return re.search(r"\badditive\b", stated[:60]) is not None and not re.search(r"\b(?:bool|or|int|if|not)", stated)
 
 
