@@ -110,7 +110,7 @@ class Analysis:
         module = self.program.main
         classes, functions = [], []
         for name in module.wanted:
-            if not worth_reading(module.written(name)):
+            if not worth_reading(module.written(name), function=module.kind(name) == "def"):
                 continue
             value = self.program.value(module, name)
             if isinstance(value, ClassValue) and value.module is module:

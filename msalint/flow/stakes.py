@@ -65,23 +65,24 @@ _CENTRAL_TEXT = re.compile(r" @ |\.mT\b|\b(?:" + "|".join(sorted(_CENTRAL)) + r"
 _OUTER_LINES = 150
 _SHORT = 12
 _HANDS_ON = re.compile(r"\(.*\*\*(\w+)\b.*\).*:\s[\s\S]*\*\*\1\)")
-"""A factory that hands on its caller's settings: what it builds is not known before it is called."""
+"""A factory hands on its caller's settings: what it builds is not known before it is called."""
 _HANDS_OVER = re.compile(
     r"mask|Mask|causal|\bqkv?\b|transpose|permute|\.view\(|reshape|rearrange|Dropout\(|ModuleList|\[i\]"
     r"|Parameter|[Pp]osition|\bpe\b|register_buffer"
 )
 
 
-def worth_reading(text: str) -> bool:
+def worth_reading(text: str, function: bool = False) -> bool:
     """Whether a definition is to be read, told by its text before it is parsed.
 
     One that forms attention or masks itself always is. One that only calls such definitions is read where it is short
-    enough to be somebody's module and not a whole backbone, and a function where it hands over masks or moves axes.
+    enough to be somebody's module and not a whole backbone, or hands over masks or moves axes; a factory is not.
     """
     if _CENTRAL_TEXT.search(text):
         return True
     lines = text.count("\n")
     if lines > _OUTER_LINES:
         return False
-    short = lines <= _SHORT and not _HANDS_ON.search(text)
-    return short or _HANDS_OVER.search(text) is not None
+    if function and _HANDS_ON.search(text):
+        return False
+    return lines <= _SHORT or _HANDS_OVER.search(text) is not None

@@ -76,6 +76,11 @@ class Module:
         start, end = self.outline.slice(stretch)
         return self.text[start:end]
 
+    def kind(self, name: str) -> str:
+        """What binds a top-level name: "class", "def", "assign" or "other"; "" for an unknown name."""
+        stretch = self._binding.get(name)
+        return stretch.kind if stretch is not None else ""
+
     def statements(self) -> Iterator[n.Stmt]:
         """The top-level statements that are neither definitions nor imports, in order, read one by one."""
         for stretch in self.outline.stretches:
