@@ -83,10 +83,12 @@ class Entry:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A path as it was before a statement of its entry's body; others that go its way so far begin from here."""
+    """A path as it was before a statement of `__init__` or of its entry; others that go its way begin from here."""
 
     path: Interpreter
     statement: int
+    building: bool
+    """Whether the statement is one of `__init__`."""
 
     def precedes(self, key: str) -> bool:
         """Whether a condition had not come up yet."""
@@ -190,18 +192,17 @@ class Analysis:
 
     def run(self, entry: Entry, given: dict[str, bool], checkpoints: list[Checkpoint] | None = None) -> Interpreter:
         """One path, from the last of some checkpoints if there is one. Those that it comes to are added to them."""
-        start = checkpoints[-1] if checkpoints else None
-        if start is not None:
-            interpreter = start.path.resumed(given)
-            interpreter.limit = self._new(entry, given).limit
-        else:
-            interpreter = self._begun(entry, given)
+        passed = [] if checkpoints is None else checkpoints
+        start = passed[-1] if passed else None
+        interpreter, built = self._begun(entry, given, start)
         state = interpreter.state
         try:
-            if start is not None:
-                _follow(interpreter, entry, checkpoints, start.statement)
-            elif not interpreter.outgrown:
-                _walk(interpreter, entry, checkpoints)
+            if not built:
+                self._build(interpreter, entry, passed, start.statement if start is not None else None)
+            if start is not None and not start.building:
+                _follow(interpreter, passed, start.statement)
+            else:
+                _walk(interpreter, entry, passed)
         except GivenUp:
             interpreter.outgrown = True
         if interpreter.outgrown and entry.effort is AROUND:
@@ -218,25 +219,33 @@ class Analysis:
         interpreter.limit = min(MAX_STEPS, 2 * entry.effort.steps)
         return interpreter
 
-    def _begun(self, entry: Entry, given: dict[str, bool]) -> Interpreter:
-        """A path with its object built; one that was built under the same answers before is taken up from there."""
+    def _begun(self, entry: Entry, given: dict[str, bool], start: Checkpoint | None) -> tuple[Interpreter, bool]:
+        """A path at its beginning, or at the checkpoint, and whether its object is built.
+
+        An object that was built under the same answers before is taken up from there.
+        """
         interpreter = self._new(entry, given)
-        if entry.cls is None:
-            return interpreter
-        for built in self.built.get(id(entry.cls.node), ()):
-            if built.state.decisions.agrees(given):
-                resumed = built.resumed(given)
-                resumed.limit = interpreter.limit
-                return resumed
-        try:
-            _build(interpreter, entry.module, entry.cls)
-        except GivenUp:
-            interpreter.outgrown = True
-            return interpreter
+        found = start.path if start is not None else None
+        if found is None and entry.cls is not None:
+            objects = self.built.get(id(entry.cls.node), ())
+            found = next((path for path in objects if path.state.decisions.agrees(given)), None)
+        if found is None:
+            return interpreter, entry.cls is None
+        resumed = found.resumed(given)
+        resumed.limit = interpreter.limit
+        return resumed, start is None or not start.building
+
+    def _build(self, interpreter: Interpreter, entry: Entry, passed: list[Checkpoint], first: int | None) -> None:
+        """Build the object of an entry, from a statement of its `__init__` on (None: from the beginning)."""
+        assert entry.cls is not None
+        if first is None:
+            _open_init(interpreter, entry.module, entry.cls)
+        if len(interpreter.frames) > 1:
+            _follow(interpreter, passed, first, building=True)
+            _close_init(interpreter, entry.cls)
         kept = self.built.setdefault(id(entry.cls.node), [])
         if len(kept) < MAX_BUILT:
-            kept.append(interpreter.resumed(given))
-        return interpreter
+            kept.append(interpreter.resumed(interpreter.state.decisions.given))
 
 
 def _other_answers(
@@ -255,21 +264,32 @@ def _other_answers(
             yield key, stake, {**decisions.asked, key: not decisions.asked[key]}
 
 
-def _build(interpreter: Interpreter, module: Module, cls: ClassValue) -> None:
-    """An object of a class, its `__init__` run with parameters that stand for themselves."""
+def _open_init(interpreter: Interpreter, module: Module, cls: ClassValue) -> None:
+    """An object of a class, about to run its `__init__` (if it has one) with parameters that stand for themselves."""
     frame = Frame(module)
     interpreter.frames.append(frame)
     state, program = interpreter.state, interpreter.program
     interpreter.objects["self"] = cls
-    state.context = (cls.name, cls.node.docstring) if cls.node.docstring else (cls.name,)
+    state.context = _purpose_of(cls)
     init = program.member(cls, "__init__")
     state.in_module = program.is_module(cls) or program.member(cls, "forward") is not None
     if init is not None and isinstance(init[0], n.FunctionDef):
         given = _parameters(interpreter, init[0], f"{cls.name}.__init__", frame, skip=1)
-        interpreter.initialise(Instance(cls, "self"), given, init[0])
+        interpreter.opened(Function(init[0], init[1].module, None, init[1]), given, Instance(cls, "self"))
 
 
-def _walk(interpreter: Interpreter, entry: Entry, checkpoints: list[Checkpoint] | None = None) -> None:
+def _close_init(interpreter: Interpreter, cls: ClassValue) -> None:
+    interpreter.frames.pop()
+    state = interpreter.state
+    state.context, state.module_name = _purpose_of(cls), ""
+    state.guards.clear()
+
+
+def _purpose_of(cls: ClassValue) -> tuple[str, ...]:
+    return (cls.name, cls.node.docstring) if cls.node.docstring else (cls.name,)
+
+
+def _walk(interpreter: Interpreter, entry: Entry, passed: list[Checkpoint]) -> None:
     """From the beginning of an entry to its end."""
     if entry.script:
         interpreter.frames.append(Frame(entry.module))
@@ -284,7 +304,7 @@ def _walk(interpreter: Interpreter, entry: Entry, checkpoints: list[Checkpoint] 
         interpreter.frames.append(frame)
         given = _parameters(interpreter, entry.function, "", frame, skip=0)
         interpreter.opened(Function(entry.function, entry.module), given)
-        _follow(interpreter, entry, checkpoints)
+        _follow(interpreter, passed)
         return
     cls, frame = entry.cls, interpreter.frames[-1]
     static = "staticmethod" in decorator_names(entry.function)
@@ -292,24 +312,23 @@ def _walk(interpreter: Interpreter, entry: Entry, checkpoints: list[Checkpoint] 
     owner = interpreter.program.member(cls, entry.function.name)
     function = Function(entry.function, owner[1].module if owner else entry.module, None, owner[1] if owner else cls)
     interpreter.opened(function, given, None if static else Instance(cls, "self"))
-    _follow(interpreter, entry, checkpoints)
+    _follow(interpreter, passed)
 
 
 def _follow(
-    interpreter: Interpreter, entry: Entry, checkpoints: list[Checkpoint] | None, first: int | None = None
+    interpreter: Interpreter, passed: list[Checkpoint], first: int | None = None, building: bool = False
 ) -> None:
-    """The body of an entry from a statement on (None: all of it), in the frame that is open for it.
+    """The body of the function whose frame is open, from a statement on (None: all of it).
 
     A path is kept as it is before each statement that follows new answers.
     """
-    assert entry.function is not None
-    frame = interpreter.frames[-1]
-    asked = -1 if first is None else len(interpreter.state.decisions.asked)
-    for place in range(first or 0, len(entry.function.body)):
-        if checkpoints is not None and len(interpreter.state.decisions.asked) > asked and not frame.closed_over:
-            asked = len(interpreter.state.decisions.asked)
-            checkpoints.append(Checkpoint(interpreter.resumed({}), place))
-        if interpreter.run(entry.function.body[place : place + 1]) is not None:
+    frame, decisions = interpreter.frames[-1], interpreter.state.decisions
+    asked = -1 if first is None else len(decisions.asked)
+    for place in range(first or 0, len(frame.node.body)):
+        if len(decisions.asked) > asked and not frame.closed_over:
+            asked = len(decisions.asked)
+            passed.append(Checkpoint(interpreter.resumed({}), place, building))
+        if interpreter.run(frame.node.body[place : place + 1]) is not None:
             return
 
 
