@@ -6,8 +6,9 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 
-from msalint.syntax.outline import Outline, Stretch, outline
+from msalint.syntax.outline import Outline, outline
 
 SITES = (
     "softmax",
@@ -69,24 +70,39 @@ def candidates(
     if not is_about_attention(text) or not is_torch(text):
         return None
     found = read(text, filename)
-    wanted = _wanted(found)
-    scripted = any(_holds_site(found, stretch) for stretch in found.stretches if stretch.kind in ("assign", "other"))
+    sites = _Sites(text)
+    wanted = _wanted(found, sites)
+    loose = [stretch for stretch in found.stretches if stretch.kind in ("assign", "other")]
+    scripted = any(sites.between(*found.slice(stretch)) for stretch in loose)
     return replace(found, wanted=wanted, scripted=scripted) if wanted or scripted else None
 
 
+@lru_cache(maxsize=2)
 def is_about_attention(text: str) -> bool:
     """Whether words of attention code stand anywhere in a text; most files end here."""
-    return _site_in(text, 0, len(text)) or _uses_in(text, 0, len(text))
+    return _Sites(text).between(0, len(text))
 
 
-def _site_in(text: str, start: int, end: int) -> bool:
-    if _one_in(text, start, end, SITES):
-        return True
-    return any(_one_in(text, start, end, some) and _one_in(text, start, end, others) for some, others in _PAIRS)
+class _Sites:
+    """The words of attention code in a text. Those that stand nowhere in it are not looked for in its parts."""
 
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.words = [word for word in SITES if word in text]
+        pairs = [[[word for word in words if word in text] for words in pair] for pair in _PAIRS]
+        self.pairs = [pair for pair in pairs if all(pair)]
+        self.uses = "ttention" in text or "ttn" in text
 
-def _one_in(text: str, start: int, end: int, words: tuple[str, ...]) -> bool:
-    return any(text.find(word, start, end) >= 0 for word in words)
+    def between(self, start: int, end: int) -> bool:
+        """Whether a part of the text is attention code."""
+        if self._any(self.words, start, end):
+            return True
+        if any(self._any(words, start, end) and self._any(others, start, end) for words, others in self.pairs):
+            return True
+        return self.uses and _uses_in(self.text, start, end)
+
+    def _any(self, words: list[str], start: int, end: int) -> bool:
+        return any(self.text.find(word, start, end) >= 0 for word in words)
 
 
 def _uses_in(text: str, start: int, end: int) -> bool:
@@ -95,15 +111,10 @@ def _uses_in(text: str, start: int, end: int) -> bool:
     return _USES.search(text, start, end) is not None
 
 
-def _holds_site(found: Outline, stretch: Stretch) -> bool:
-    start, end = found.slice(stretch)
-    return _site_in(found.text, start, end) or _uses_in(found.text, start, end)
-
-
-def _wanted(found: Outline) -> tuple[str, ...]:
+def _wanted(found: Outline, sites: _Sites) -> tuple[str, ...]:
     """The definitions that hold the words, those that call one of them, and the classes that inherit from one."""
     defining = [stretch for stretch in found.stretches if stretch.definitions]
-    holding = [stretch for stretch in defining if _holds_site(found, stretch)]
+    holding = [stretch for stretch in defining if sites.between(*found.slice(stretch))]
     attention = {name for stretch in holding for name in stretch.definitions}
     if not attention:
         return ()
@@ -139,6 +150,7 @@ _NEITHER = frozenset({"numpy", "scipy", "pandas", "matplotlib", "sklearn", "tqdm
 """Packages that say nothing about the framework and can't bring torch in."""
 
 
+@lru_cache(maxsize=2)
 def is_torch(text: str) -> bool:
     """Whether a text is torch's, as far as its imports tell: torch itself, a project module that may bring it in.
 

@@ -87,7 +87,7 @@ class Interpreter(Calls, Targets):
         self.steps = 0
         self.reached: set[int] = set()
         self.passed: set[int] = set()
-        """The expressions that this path evaluated."""
+        """The expressions that this path evaluated, names and literals left out."""
         self.objects: dict[str, ClassValue] = {}
         self.building: list[n.Node] = []
         self.outgrown = False
@@ -116,7 +116,8 @@ class Interpreter(Calls, Targets):
         self.steps += 1
         if self.steps > self.limit:
             raise GivenUp
-        self.passed.add(id(node))
+        if node.fields:
+            self.passed.add(id(node))
         return _EVALUATORS[type(node)](self, node)
 
     def _name(self, node: n.Name) -> Value:
