@@ -53,6 +53,13 @@ _SELF_RETURNING = frozenset("to cuda cpu half float double bfloat16 train eval r
 """Methods of a module that give the module back."""
 
 
+_FILLING = frozenset(
+    "uniform_ normal_ trunc_normal_ constant_ ones_ zeros_ xavier_uniform_ xavier_normal_ kaiming_uniform_ "
+    "kaiming_normal_ orthogonal_ lecun_normal_ variance_scaling_".split()
+)
+"""Functions of a project that are named as those of torch.nn.init fill their first argument, as they do."""
+
+
 class Arguments:
     """Evaluated arguments, with the place of each."""
 
@@ -296,6 +303,8 @@ class Calls(Attributes, Iteration):
         if isinstance(callee, Library):
             return self._library_call(callee.path, given, node)
         if isinstance(callee, Function):
+            if getattr(callee.node, "name", "") in _FILLING and given.args:
+                return given.args[0]
             return self.inline(callee, given, node)
         if isinstance(callee, ClassValue):
             return self.instantiate(callee, given, node)

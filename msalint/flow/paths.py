@@ -19,7 +19,7 @@ from msalint.flow.hindsight import completed
 from msalint.flow.interpreter import MAX_STEPS, Interpreter
 from msalint.flow.program import Program, class_members, decorator_names
 from msalint.flow.projections import with_mixed_up
-from msalint.flow.stakes import attention_attributes, is_central, stake_of, worth_reading
+from msalint.flow.stakes import attention_attributes, is_central, script_is_worth_reading, stake_of, worth_reading
 from msalint.flow.validators import take_in_checks
 from msalint.ops.hiding import NaNGuards
 from msalint.shapes.vocabulary import stated_polarity
@@ -125,7 +125,7 @@ class Analysis:
             if id(function) not in self.reached:
                 effort = CENTRAL if is_central(function) else AROUND
                 yield from self.entry_facts(Entry(module, function=function, effort=effort))
-        if module.outline.scripted:
+        if module.outline.scripted and script_is_worth_reading(module.statements(), module.wanted):
             yield from self.entry_facts(Entry(module, script=True))
 
     def class_facts(self, cls: ClassValue) -> Iterator[Fact]:

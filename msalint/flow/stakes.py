@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from msalint.syntax import nodes as n
 
@@ -86,3 +87,11 @@ def worth_reading(text: str, function: bool = False) -> bool:
     if function and _HANDS_ON.search(text):
         return False
     return lines <= _SHORT or _HANDS_OVER.search(text) is not None
+
+
+def script_is_worth_reading(statements: Iterable[n.Stmt], wanted: Iterable[str]) -> bool:
+    """Whether statements outside of definitions form attention, build or call what does, or what is named for it."""
+    calls = n.calls_in(statements)
+    if "@" in calls or not calls.isdisjoint(_CENTRAL | set(wanted)):
+        return True
+    return any(name[:1].isupper() or "ttention" in name or "attn" in name for name in calls)
