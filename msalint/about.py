@@ -120,6 +120,7 @@ def unknown_in_settings(settings: Settings, registry: Registry) -> Iterator[Diag
         return
     words = [word for layer in settings.selections[:1] for word in layer.selectors()]
     words += [word for _, codes in settings.per_file_ignores for word in codes]
+    words += settings.fix_rules.selectors()
     for word in registry.unknown(words):
         line, column = position_of(settings.file, word)
         span = Span(Position(line, column), Position(line, column + len(word) + 2))

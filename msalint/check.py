@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 from msalint import about, suppress
 from msalint.diagnostic import Diagnostic, Span
 from msalint.files import matches
+from msalint.fix import allowed
 from msalint.gate import is_about_attention, is_torch
 from msalint.registry import Handler, Registry, load
 from msalint.rule import Rule
-from msalint.settings import Settings
+from msalint.settings import FixRules, Settings
 from msalint.source import SourceError, decode, read
 
 if TYPE_CHECKING:
@@ -63,7 +64,18 @@ def lint_source(
         raise InternalError(filename, error) from error
     own = _after_suppressions(text, filename, [one for one in found if one.filename == filename], registry, on)
     elsewhere = _kept_elsewhere([one for one in found if one.filename != filename], registry)
-    return sorted([*own, *elsewhere], key=lambda one: (one.filename != filename, one.filename, one.span, one.code))
+    kept = _with_allowed_fixes([*own, *elsewhere], registry, settings)
+    return sorted(kept, key=lambda one: (one.filename != filename, one.filename, one.span, one.code))
+
+
+def _with_allowed_fixes(found: list[Diagnostic], registry: Registry, settings: Settings) -> list[Diagnostic]:
+    rules = settings.fix_rules
+    if rules == FixRules():
+        return found
+    fixable = registry.picked(rules.fixable, rules.unfixable)
+    safe = registry.picked(rules.extend_safe, rules.extend_unsafe)
+    unsafe = registry.picked(rules.extend_unsafe, ()) - safe
+    return [allowed(one, fixable, safe, unsafe) for one in found]
 
 
 def lint_file(path: str, settings: Settings | None = None, project: Project | None = None) -> list[Diagnostic]:

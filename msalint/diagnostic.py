@@ -63,10 +63,14 @@ class Step:
 
 @dataclass(frozen=True)
 class Edit:
-    """Replace the text of `span` (empty for an insertion) by `text`, in the file of the diagnostic."""
+    """Replace the text of `span` (empty for an insertion) by `text`.
+
+    `filename` is "" for the file of the diagnostic. A fix can change no other file.
+    """
 
     span: Span
     text: str
+    filename: str = ""
 
 
 @dataclass(frozen=True)

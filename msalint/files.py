@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msalint.diagnostic import Safety
 from msalint.settings import Settings, SettingsFinder
 
 if TYPE_CHECKING:
@@ -20,10 +21,14 @@ PYTHON = ".py"
 
 @dataclass(frozen=True)
 class File:
-    """A file to check, named as the person who asked would name it, and the settings it falls under."""
+    """A file to check, named as the person who asked would name it, and the settings it falls under.
+
+    `mend`: the fixes to make in it, safe ones or unsafe ones too; None for none.
+    """
 
     path: str
     settings: Settings
+    mend: Safety | None = None
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from msalint.diagnostic import Diagnostic, Edit, Fix, Position, Safety, Span
-from msalint.source import LineTable
+from msalint.diagnostic import Diagnostic, Edit, Fix, Safety, Span
+from msalint.fix_imports import insertion, parsed
+from msalint.source import NEWLINE, LineTable, newline_of
 
 ROUNDS = 10
 """Fixes that are still not done after so many rounds undo each other."""
@@ -18,10 +17,16 @@ Check = Callable[[str], Sequence[Diagnostic]]
 
 @dataclass(frozen=True)
 class Fixed:
-    """The text after some fixes, and the diagnostics that were mended."""
+    """The text after some fixes, and the diagnostics that were mended.
+
+    `broken` holds those whose fix would leave no Python behind, and which were therefore passed over. `settled` is
+    False where fixes were still being made when the rounds were over.
+    """
 
     text: str
     mended: tuple[Diagnostic, ...]
+    broken: tuple[Diagnostic, ...] = ()
+    settled: bool = True
 
 
 def fix_source(text: str, filename: str, check: Check, *, unsafe: bool = False) -> Fixed:
@@ -31,18 +36,18 @@ def fix_source(text: str, filename: str, check: Check, *, unsafe: bool = False) 
     fix by fix: the ones that do no harm are kept.
     """
     mended: list[Diagnostic] = []
+    broken: tuple[Diagnostic, ...] = ()
     for _ in range(ROUNDS):
         wanted = [found for found in check(text) if found.filename == filename and applicable(found.fix, unsafe)]
         done = apply(text, wanted)
-        if not done.mended:
-            break
-        if not _parses(done.text, before=text):
+        if done.mended and not _parses(done.text, before=text):
             done = _harmless(text, wanted)
-            if not done.mended:
-                break
+        broken = done.broken
+        if not done.mended:
+            return Fixed(text, tuple(mended), broken)
         text = done.text
         mended += done.mended
-    return Fixed(text, tuple(mended))
+    return Fixed(text, tuple(mended), broken, settled=False)
 
 
 def applicable(fix: Fix | None, unsafe: bool = False) -> bool:
@@ -53,28 +58,39 @@ def applicable(fix: Fix | None, unsafe: bool = False) -> bool:
 
 
 def apply(text: str, diagnostics: Iterable[Diagnostic]) -> Fixed:
-    """Apply the fixes of some diagnostics to one text. Of two that touch the same place, the first one is taken."""
-    lines = LineTable(text)
+    """Apply the fixes of some diagnostics to one text. Of two that touch the same place, the first one is taken.
+
+    A fix that relies on a name which means something else in this module is left out.
+    """
+    lines, newline = LineTable(text), newline_of(text)
     taken: list[tuple[int, int, str]] = []
     mended: list[Diagnostic] = []
-    imports: dict[str, None] = {}
+    imports: tuple[str, ...] = ()
     for diagnostic in diagnostics:
         fix = diagnostic.fix
         if fix is None:
             continue
-        edits = [_offsets(lines, edit) for edit in dict.fromkeys(fix.edits)]
+        edits = [_offsets(lines, edit, newline) for edit in dict.fromkeys(fix.edits)]
         if any(_collide(edit, other) for edit in edits for other in taken):
             continue
+        if fix.imports:
+            together = tuple(dict.fromkeys((*imports, *fix.imports)))
+            if insertion(text, together) is None:
+                continue
+            imports = together
         taken += edits
         mended.append(diagnostic)
-        imports.update(dict.fromkeys(fix.imports))
-    for start, end, new in sorted(taken, reverse=True):
+    at, block = insertion(text, imports) or (0, "")
+    # From the back, so that offsets stay true; of two insertions at one place the first listed ends up in front.
+    in_order = sorted([*taken, (at, at, block)], key=lambda edit: edit[:2])
+    for start, end, new in in_order[::-1]:
         text = text[:start] + new + text[end:]
-    return Fixed(_with_imports(text, tuple(imports)), tuple(mended))
+    return Fixed(text, tuple(mended))
 
 
-def _offsets(lines: LineTable, edit: Edit) -> tuple[int, int, str]:
-    return lines.offset(edit.span.start), lines.offset(edit.span.end), edit.text
+def _offsets(lines: LineTable, edit: Edit, newline: str) -> tuple[int, int, str]:
+    new = NEWLINE.sub(lambda found: newline, edit.text)
+    return lines.offset(edit.span.start), lines.offset(edit.span.end), new
 
 
 def _collide(edit: tuple[int, int, str], other: tuple[int, int, str]) -> bool:
@@ -87,52 +103,31 @@ def _collide(edit: tuple[int, int, str], other: tuple[int, int, str]) -> bool:
 def _harmless(text: str, diagnostics: Sequence[Diagnostic]) -> Fixed:
     """Apply fixes one by one, leaving out those after which the text doesn't parse."""
     kept: list[Diagnostic] = []
+    broken: list[Diagnostic] = []
     for diagnostic in diagnostics:
-        if _parses(apply(text, [*kept, diagnostic]).text, before=text):
-            kept.append(diagnostic)
-    return apply(text, kept)
+        parses = _parses(apply(text, [*kept, diagnostic]).text, before=text)
+        (kept if parses else broken).append(diagnostic)
+    return replace(apply(text, kept), broken=tuple(broken))
 
 
 def _parses(text: str, before: str) -> bool:
     """Whether a text is Python; a file that this Python couldn't read before either is given the benefit of doubt."""
-    return _tree(text) is not None or _tree(before) is None
+    return parsed(text) is not None or parsed(before) is None
 
 
-def _tree(text: str) -> ast.Module | None:
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+def allowed(one: Diagnostic, fixable: frozenset[str], safe: frozenset[str], unsafe: frozenset[str]) -> Diagnostic:
+    """A diagnostic with the fix that settings leave it: none but for `fixable` codes, and as safe as they say.
 
-
-def _with_imports(text: str, statements: Sequence[str]) -> str:
-    """Put the imports that new text relies on behind the module's own, unless they are there."""
-    missing = [statement for statement in statements if not _imported(text, statement)]
-    if not missing:
-        return text
-    lines = LineTable(text)
-    newline = "\r\n" if "\r\n" in text else "\n"
-    line = _line_behind_imports(text)
-    at = lines.offset(Position(line, 1)) if line <= len(lines) else len(text)
-    block = "".join(statement + newline for statement in missing)
-    glue = newline if at == len(text) and text and not text.endswith(("\n", "\r")) else ""
-    return text[:at] + glue + block + text[at:]
-
-
-def _imported(text: str, statement: str) -> bool:
-    return re.search(rf"^{re.escape(statement)}[ \t]*(?:#.*)?\r?$", text, re.MULTILINE) is not None
-
-
-def _line_behind_imports(text: str) -> int:
-    """The line behind the last plain import at the top of a module, else behind its docstring and `__future__`."""
-    tree = _tree(text)
-    line = 1
-    for number, statement in enumerate(tree.body if tree else ()):
-        docstring = number == 0 and isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-        if not docstring and not isinstance(statement, ast.Import | ast.ImportFrom):
-            break
-        line = (statement.end_lineno or statement.lineno) + 1
-    return line
+    What a fix is shown for alone stays so.
+    """
+    fix = one.fix
+    if fix is None:
+        return one
+    if one.code not in fixable:
+        return replace(one, fix=None)
+    if fix.safety is Safety.DISPLAY or one.code not in safe | unsafe:
+        return one
+    return replace(one, fix=replace(fix, safety=Safety.UNSAFE if one.code in unsafe else Safety.SAFE))
 
 
 def touched(fix: Fix) -> Span | None:

@@ -64,15 +64,23 @@ class Registry:
 
         A layer with a `select` starts from nothing; one without adds to the layers below.
         """
-        on: set[str] = set()
+        on: frozenset[str] = frozenset()
         for layer in (Selection(DEFAULT_SELECT), *settings.selections):
             if layer.select is not None:
-                on.clear()
-            turned = [(_exactness(word), True, word) for word in (*(layer.select or ()), *layer.extend_select)]
-            turned += [(_exactness(word), False, word) for word in layer.ignore]
-            for _, keep, word in sorted(turned, key=lambda item: (item[0], not item[1])):
-                on = on | self.codes(word) if keep else on - self.codes(word)
-        return frozenset(on)
+                on = frozenset()
+            on = self.picked((*(layer.select or ()), *layer.extend_select), layer.ignore, on)
+        return on
+
+    def picked(
+        self, wanted: Iterable[str], unwanted: Iterable[str], before: frozenset[str] = frozenset()
+    ) -> frozenset[str]:
+        """Codes with those of some selectors put in and of others taken out; the more exact one has the last word."""
+        on = before
+        turned = [(_exactness(word), True, word) for word in wanted]
+        turned += [(_exactness(word), False, word) for word in unwanted]
+        for _, keep, word in sorted(turned, key=lambda item: (item[0], not item[1])):
+            on = on | self.codes(word) if keep else on - self.codes(word)
+        return on
 
     def handlers(self, codes: frozenset[str], words: Callable[[str], bool]) -> dict[type, list[tuple[Rule, Handler]]]:
         """Which rules read which facts, without those that can't fire in a file: `words` says what stands in it."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import tokenize
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
@@ -82,8 +84,14 @@ class Rule:
         fix: Fix | None = None,
         level: Level | None = None,
     ) -> Diagnostic:
-        """A diagnostic of this rule at `at`. `level` overrides the rule's own where the case is less certain."""
+        """A diagnostic of this rule at `at`. `level` overrides the rule's own where the case is less certain.
+
+        A fix that would have to change another file than the one at fault is told as help and not offered.
+        """
         meta = self.meta
+        help = help or (fix.title if fix else None)
+        if fix is not None and any(edit.filename not in ("", at.filename) for edit in fix.edits):
+            fix = None
         return Diagnostic(
             code=meta.code,
             name=meta.name,
@@ -92,7 +100,7 @@ class Rule:
             filename=at.filename,
             span=at.span,
             trail=trail,
-            help=help or (fix.title if fix else None),
+            help=help,
             fix=fix,
         )
 
@@ -104,33 +112,38 @@ def step(at: Site | None, message: str) -> tuple[Step, ...]:
 
 def replace(at: Site, text: str) -> Edit:
     """Replace the whole of a place."""
-    return Edit(at.span, text)
+    return Edit(at.span, text, at.filename)
 
 
 def insert_after(at: Site, text: str) -> Edit:
     """Put text right behind a place, as in `x` -> `x.contiguous()`."""
     end = at.span.end
-    return Edit(Span(end, end), text)
+    return Edit(Span(end, end), text, at.filename)
 
 
 def wrap(at: Site, before: str, after: str) -> tuple[Edit, Edit]:
     """Put text around a place."""
     start = at.span.start
-    return Edit(Span(start, start), before), insert_after(at, after)
+    return Edit(Span(start, start), before, at.filename), insert_after(at, after)
 
 
 def append_argument(call: Site, argument: str) -> Edit:
-    """Add an argument behind the others of a call, before its closing parenthesis; a trailing comma is kept."""
-    text, end = call.text, call.span.end
-    inner = text[:-1].rstrip()
-    spread = len(text[:-1]) - len(inner)
-    separator = "" if inner.endswith("(") else " " if inner.endswith(",") else ", "
-    if "\n" in text[len(inner) : -1]:
-        # The closing parenthesis stands on a line of its own: write behind the last argument instead.
-        lines = text[: len(inner)].count("\n")
-        last = text[: len(inner)].rsplit("\n", 1)[-1]
-        column = len(last) + (call.span.start.column if lines == 0 else 1)
-        place = Position(call.span.start.line + lines, column)
-    else:
-        place = Position(end.line, end.column - 1 - spread)
-    return Edit(Span(place, place), separator + argument)
+    """Add an argument behind the last one of a call, before the comments that follow it; a trailing comma is kept."""
+    before, line, column = _last_token(call.text)
+    separator = "" if before == "(" else " " if before == "," else ", "
+    start = call.span.start
+    place = Position(start.line + line, column + (start.column if line == 0 else 1))
+    return Edit(Span(place, place), separator + argument, call.filename)
+
+
+_NO_CODE = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
+
+
+def _last_token(call: str) -> tuple[str, int, int]:
+    """What stands before a call's closing parenthesis, the line (from 0) and column (from 0) where it ends."""
+    # In parentheses, so that a call may go over several lines.
+    tokens = tokenize.generate_tokens(io.StringIO(f"({call})", newline="").readline)
+    code = [token for token in tokens if token.type not in _NO_CODE]
+    last = code[-3]
+    line, column = last.end
+    return last.string, line - 1, column - (1 if line == 1 else 0)

@@ -5,18 +5,20 @@ from __future__ import annotations
 import gc
 import os
 import signal
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from msalint import __version__, about
 from msalint.check import InternalError, enabled_for, lint_bytes, lint_file
-from msalint.diagnostic import Diagnostic, Step
+from msalint.diagnostic import Diagnostic, Safety, Step
 from msalint.files import File, Unreadable, find
+from msalint.fix import ROUNDS
+from msalint.mending import Mended, Writing, as_diff, mend_bytes, mend_file, wants_mending
 from msalint.project import Project
 from msalint.registry import Registry, load
 from msalint.report import Failure, Report
-from msalint.settings import Selection, Settings, SettingsFinder, load_named
+from msalint.settings import Fixing, Selection, Settings, SettingsFinder, load_named
 from msalint.source import SourceError, decode, read
 
 if TYPE_CHECKING:
@@ -40,15 +42,19 @@ class Request:
     force_exclude: bool = False
     config: str | None = None
     """One settings file for all, in place of the closest ones."""
+    fixing: Fixing = field(default_factory=Fixing)
+    diff: bool = False
+    """Show what the fixes would change, and write nothing."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What the check of one file gave."""
+    """What the check of one file gave; `mended` if there are fixes to be made in it."""
 
     path: str
     diagnostics: tuple[Diagnostic, ...] = ()
     failure: Failure | None = None
+    mended: Mended | None = None
 
 
 def lint_paths(paths: Iterable[str], selection: Selection | None = None) -> list[Diagnostic]:
@@ -62,10 +68,15 @@ def lint_paths(paths: Iterable[str], selection: Selection | None = None) -> list
 def run(request: Request, progress: Progress | None = None) -> Report:
     """Check files and folders. Raises SettingsError; whatever goes wrong in one file is part of the report."""
     registry = load()
-    found = list(find(request.paths, _Layered(request), force_exclude=request.force_exclude))
-    files = [item for item in found if isinstance(item, File)]
+    layered = _Layered(request)
+    fixing = request.fixing.over(layered.for_folder(".").fixing)
+    found = list(find(request.paths, layered, force_exclude=request.force_exclude))
+    files = [replace(item, mend=_mend(fixing, request)) for item in found if isinstance(item, File)]
     unread = [item for item in found if isinstance(item, Unreadable)]
     results = list(_counted(_results(files, request), len(files), progress))
+    diff = "".join(as_diff(result.mended) for result in results if result.mended) if request.diff else None
+    writing = Writing(dry=request.diff)
+    results = _written(results, lambda: list(_results(files, request)), writing)
     diagnostics = [
         *_settings_findings(files, registry),
         *_unreadable_folders(unread, registry),
@@ -76,30 +87,68 @@ def run(request: Request, progress: Progress | None = None) -> Report:
         failures=(
             *(Failure(item.path, f"{item.path}: {item.reason}") for item in unread if item.asked),
             *(result.failure for result in results if result.failure),
+            *_complaints(writing.complaints),
         ),
         files=len(files),
         text=_text_of,
         pages=registry.pages,
         version=__version__,
+        fixing=fixing,
+        mended=tuple(writing.mended),
+        diff=diff,
     )
 
 
-def run_text(data: bytes, filename: str, request: Request) -> Report:
+def _mend(fixing: Fixing, request: Request) -> Safety | None:
+    if not (fixing.on or request.diff):
+        return None
+    return Safety.UNSAFE if fixing.unsafe_fixes else Safety.SAFE
+
+
+def _written(results: list[Result], again: Callable[[], list[Result]], writing: Writing) -> list[Result]:
+    """Write what was mended and check again, until nothing is left to mend: a mended file may be another's helper."""
+    for _ in range(ROUNDS):
+        if not writing.write(result.mended for result in results if result.mended):
+            break
+        results = again()
+    return results
+
+
+def _complaints(by_file: Mapping[str, Iterable[str]]) -> Iterator[Failure]:
+    for path, complaints in by_file.items():
+        yield from (Failure(path, f"{path}: {complaint}") for complaint in complaints)
+
+
+def run_text(data: bytes, named: str | None, request: Request) -> Report:
     """Check what came through a pipe, under the settings that a file of this name would have."""
+    filename = named or "<stdin>"
     registry = load()
     settings = _Layered(request).for_folder(os.path.dirname(os.path.abspath(filename)))
+    fixing = request.fixing.over(settings.fixing)
     result = _guarded(filename, lambda: lint_bytes(data, filename, settings))
+    mended = Mended(filename, data, data)
+    if (mend := _mend(fixing, request)) and wants_mending(result.diagnostics, filename, mend):
+        mended = mend_bytes(data, filename, settings, None, mend)
+        if not request.diff:
+            result = _guarded(filename, lambda: lint_bytes(mended.after, filename, settings))
     try:
-        text = decode(data, filename).text
+        text = decode(data if request.diff else mended.after, filename).text
     except SourceError:
         text = ""
     return Report(
         diagnostics=(*_settings_findings([File(filename, settings)], registry), *result.diagnostics),
-        failures=(result.failure,) if result.failure else (),
+        failures=(
+            *((result.failure,) if result.failure else ()),
+            *_complaints({filename: mended.complaints}),
+        ),
         files=1,
         text=lambda name: text if name == filename else _text_of(name),
         pages=registry.pages,
         version=__version__,
+        fixing=fixing,
+        mended=mended.diagnostics,
+        diff=as_diff(mended, named is not None) if request.diff else None,
+        fixed_text=mended.after if mend and not request.diff else None,
     )
 
 
@@ -136,7 +185,13 @@ def _results(files: Sequence[File], request: Request) -> Iterator[Result]:
 
 
 def _checked(file: File, project: Project) -> Result:
-    return _guarded(file.path, lambda: lint_file(file.path, file.settings, project))
+    result = _guarded(file.path, lambda: lint_file(file.path, file.settings, project))
+    if file.mend is None or not wants_mending(result.diagnostics, file.path, file.mend):
+        return result
+    try:
+        return replace(result, mended=mend_file(file.path, file.settings, project, file.mend))
+    except InternalError as error:
+        return replace(result, failure=Failure(file.path, f"internal error: {error}", error.detail))
 
 
 def _guarded(path: str, check: Callable[[], list[Diagnostic]]) -> Result:

@@ -39,6 +39,38 @@ class Selection:
 
 
 @dataclass(frozen=True)
+class Fixing:
+    """What a run does with fixes; None leaves it to the layer below."""
+
+    fix: bool | None = None
+    fix_only: bool | None = None
+    show_fixes: bool | None = None
+    unsafe_fixes: bool | None = None
+    """Undecided at the end, unsafe fixes are not made, and it is told that there are some."""
+
+    @property
+    def on(self) -> bool:
+        return bool(self.fix or self.fix_only)
+
+    def over(self, below: Fixing) -> Fixing:
+        mine = {name: value for name, value in vars(self).items() if value is not None}
+        return replace(below, **mine)
+
+
+@dataclass(frozen=True)
+class FixRules:
+    """Which rules' fixes may be made, and which count as safe or unsafe whatever the rules say themselves."""
+
+    fixable: tuple[str, ...] = ("ALL",)
+    unfixable: tuple[str, ...] = ()
+    extend_safe: tuple[str, ...] = ()
+    extend_unsafe: tuple[str, ...] = ()
+
+    def selectors(self) -> tuple[str, ...]:
+        return (*self.fixable, *self.unfixable, *self.extend_safe, *self.extend_unsafe)
+
+
+@dataclass(frozen=True)
 class Settings:
     """What one folder's files are checked with. `root` is the folder that patterns are relative to."""
 
@@ -49,6 +81,9 @@ class Settings:
     """The layers, the strongest last."""
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
     exclude: tuple[str, ...] = tuple(DEFAULT_EXCLUDE)
+    fixing: Fixing = Fixing()
+    """Of the settings of the folder that the command is run in, these alone count."""
+    fix_rules: FixRules = FixRules()
     target_torch: str | None = None
     """The torch version that the checked code is for, such as "2.4"; None for the newest known."""
 
@@ -137,7 +172,23 @@ def _parse(path: Path) -> dict[str, Any]:
         raise SettingsError(f"{path}: not valid TOML: {error}") from error
 
 
-KEYS = ("select", "extend-select", "ignore", "per-file-ignores", "exclude", "extend-exclude", "target-torch")
+KEYS = (
+    "select",
+    "extend-select",
+    "ignore",
+    "per-file-ignores",
+    "exclude",
+    "extend-exclude",
+    "target-torch",
+    "fix",
+    "fix-only",
+    "show-fixes",
+    "unsafe-fixes",
+    "fixable",
+    "unfixable",
+    "extend-safe-fixes",
+    "extend-unsafe-fixes",
+)
 
 
 def _settings(path: Path, table: Mapping[str, Any]) -> Settings:
@@ -161,8 +212,32 @@ def _settings(path: Path, table: Mapping[str, Any]) -> Settings:
             *(tuple(DEFAULT_EXCLUDE) if exclude is None else exclude),
             *(_strings(path, table, "extend-exclude") or ()),
         ),
+        fixing=Fixing(
+            fix=_flag(path, table, "fix"),
+            fix_only=_flag(path, table, "fix-only"),
+            show_fixes=_flag(path, table, "show-fixes"),
+            unsafe_fixes=_flag(path, table, "unsafe-fixes"),
+        ),
+        fix_rules=_fix_rules(path, table),
         target_torch=target,
     )
+
+
+def _fix_rules(path: Path, table: Mapping[str, Any]) -> FixRules:
+    fixable = _strings(path, table, "fixable")
+    return FixRules(
+        fixable=FixRules().fixable if fixable is None else fixable,
+        unfixable=_strings(path, table, "unfixable") or (),
+        extend_safe=_strings(path, table, "extend-safe-fixes") or (),
+        extend_unsafe=_strings(path, table, "extend-unsafe-fixes") or (),
+    )
+
+
+def _flag(path: Path, table: Mapping[str, Any], key: str) -> bool | None:
+    value = table.get(key)
+    if value is not None and not isinstance(value, bool):
+        raise SettingsError(f"{path}: `{key}` must be true or false, not {value!r}")
+    return value
 
 
 def _strings(path: Path, table: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
@@ -180,6 +255,10 @@ _EXAMPLES = {
     "ignore": '"MSA401"',
     "exclude": '"third_party"',
     "extend-exclude": '"third_party"',
+    "fixable": '"MSA1"',
+    "unfixable": '"MSA902"',
+    "extend-safe-fixes": '"MSA304"',
+    "extend-unsafe-fixes": '"MSA404"',
 }
 
 

@@ -15,6 +15,12 @@ NEWLINE = re.compile(r"\r\n|\r|\n")
 """What ends a line of Python. `str.splitlines` also breaks at form feeds and at U+2028, which Python does not."""
 
 
+def newline_of(text: str) -> str:
+    """How a text ends its lines, by the first of them."""
+    found = NEWLINE.search(text)
+    return found.group() if found else "\n"
+
+
 class SourceError(Exception):
     """A file that can't be read as Python: `str(error)` says why, `position` where, as far as that is known."""
 
@@ -48,6 +54,10 @@ class LineTable:
         start = self._starts[position.line - 1]
         limit = self._starts[position.line] if position.line < len(self._starts) else len(self.text)
         return min(start + position.column - 1, limit)
+
+    def start(self, line: int) -> int:
+        """The offset where a line begins; the end of the text for lines that it lacks."""
+        return self._starts[line - 1] if line <= len(self._starts) else len(self.text)
 
     def slice(self, span: Span) -> str:
         return self.text[self.offset(span.start) : self.offset(span.end)]

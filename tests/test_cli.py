@@ -68,8 +68,8 @@ def test_something_found_is_one(msalint_: Run) -> None:
     write("src/a.py")
     done = msalint_("src")
     assert done.code == 1
-    assert done.out.startswith("src/a.py:1:8: MSA902 [warning] this suppression of `MSA901` hides nothing\n")
-    assert done.out.endswith("Found 1 warning in 1 file.\n")
+    assert done.out.startswith("src/a.py:1:8: MSA902 [warning] [*] this suppression of `MSA901` hides nothing\n")
+    assert done.out.endswith("Found 1 warning in 1 file.\n[*] 1 fixable with `--fix`.\n")
 
 
 def test_check_is_the_default_command_and_the_current_folder_the_default_path(msalint_: Run) -> None:
@@ -180,7 +180,7 @@ def test_stdin_is_checked_under_the_name_it_is_given(msalint_: Run, monkeypatch:
 def test_statistics_count(msalint_: Run) -> None:
     write("a.py", IDLE + IDLE)
     done = msalint_("--statistics", "-q")
-    assert (done.code, done.out) == (1, "2  MSA902  unused-suppression\n")
+    assert (done.code, done.out) == (1, "2  MSA902  [*] unused-suppression\n")
 
 
 def test_quiet_prints_findings_and_nothing_else(msalint_: Run) -> None:

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from msalint.diagnostic import Diagnostic, Edit, Fix, Level, Position, Safety, Span
-from msalint.fix import ROUNDS, applicable, apply, fix_source
+from msalint.fix import ROUNDS, allowed, applicable, apply, fix_source
 
 
 def diagnostic(fix: Fix | None, filename: str = "x.py") -> Diagnostic:
@@ -133,3 +133,118 @@ def test_findings_in_other_files_are_not_mended_here() -> None:
         return [diagnostic(Fix("mend", (edit(1, 1, 2, "y"),), Safety.SAFE), "other.py")]
 
     assert fix_source("x = 1\n", "x.py", check).text == "x = 1\n"
+
+
+def test_what_would_break_the_file_is_told() -> None:
+    def check(text: str) -> list[Diagnostic]:
+        return [*replacing("good", "better")(text), *replacing("bad", "(")(text)]
+
+    done = fix_source("x = good\ny = bad\n", "x.py", check)
+    assert [one.fix.edits[0].text for one in done.broken if one.fix] == ["("] and done.settled
+
+
+def test_fixes_that_come_to_no_end_are_told() -> None:
+    assert not fix_source("x = a\n", "x.py", replacing("a", "aa")).settled
+    assert fix_source("x = aaaa\n", "x.py", replacing("aa", "a")).settled
+
+
+def test_new_lines_end_as_those_of_the_file_do() -> None:
+    assert apply("a = b\r\n", [fix(edit(1, 5, 6, "(\n    c\r\n)"))]).text == "a = (\r\n    c\r\n)\r\n"
+
+
+def test_insertions_of_one_fix_at_one_place_stand_in_their_order() -> None:
+    assert (
+        apply("a = b\n", [fix(edit(1, 5, 5, "f("), edit(1, 5, 5, "g("), edit(1, 6, 6, "))"))]).text == "a = f(g(b))\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("module", "needed"),
+    [
+        ("from torch import nn\n", "from torch import nn"),
+        ("import torch.nn as nn\n", "from torch import nn"),
+        ("from os import path; import torch as t, torch.nn as nn\n", "from torch import nn"),
+        ("try:\n    import torch\nexcept ImportError:\n    torch = None\n", "import torch"),
+        ("try:\n    import torch.nn\nexcept ImportError:\n    pass\n", "import torch"),
+        ("from torch.nn import functional as F\n", "import torch.nn.functional as F"),
+        ("import torch.nn.functional as F\n", "from torch.nn import functional as F"),
+        ("from torch import (\n    nn,\n    Tensor,\n)\n", "from torch import nn"),
+    ],
+)
+def test_a_name_that_is_bound_already_is_not_imported_again(module: str, needed: str) -> None:
+    done = apply(module + "x = 1\n", [fix(edit(module.count("\n") + 1, 5, 6, "2"), imports=(needed,))])
+    assert done.text == module + "x = 2\n"
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "# from torch import nn\n",
+        '"""\nfrom torch import nn\n"""\n',
+        "def f():\n    from torch import nn\n",
+        "if TYPE_CHECKING:\n    from torch import nn\n",
+        "import torch.nn\n",
+        "from torch import nn as layers\n",
+    ],
+)
+def test_a_name_that_is_bound_elsewhere_or_only_written_somewhere_is_imported(module: str) -> None:
+    done = apply(module + "x = 1\n", [fix(edit(module.count("\n") + 1, 5, 6, "2"), imports=("from torch import nn",))])
+    assert done.text.count("from torch import nn\n") == module.count("from torch import nn\n") + 1
+    assert done.text.endswith("x = 2\n")
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "from mine import nn\n",
+        "import mlx.nn as nn\n",
+        "nn = 3\n",
+        "def nn():\n    pass\n",
+        "class nn:\n    pass\n",
+        "for nn in ():\n    pass\n",
+        "with open('x') as nn:\n    pass\n",
+        "if True:\n    nn: int = 1\n",
+    ],
+)
+def test_a_fix_whose_name_means_something_else_is_not_made(module: str) -> None:
+    text = module + "x = 1\n"
+    done = apply(text, [fix(edit(module.count("\n") + 1, 5, 6, "2"), imports=("from torch import nn",))])
+    assert done.text == text and not done.mended
+
+
+def test_imports_that_contradict_each_other_are_not_both_added() -> None:
+    first = fix(edit(1, 1, 2, "y"), imports=("import torch.nn.functional as F",))
+    second = fix(edit(1, 5, 6, "2"), imports=("from mine import F",))
+    assert apply("x = 1\n", [first, second]).mended == (first,)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "#!/usr/bin/env python\n# coding: latin-1\nx = 1\n",
+            "#!/usr/bin/env python\n# coding: latin-1\nimport torch\n",
+        ),
+        ("# words\n\nx = 1\n", "# words\nimport torch\n\nx"),
+        ("x = 1", "import torch\n"),
+    ],
+)
+def test_the_first_lines_of_comments_stay_the_first(text: str, expected: str) -> None:
+    line = text.rstrip("\n").count("\n") + 1
+    assert apply(text, [fix(edit(line, 1, 2, "x"), imports=("import torch",))]).text.startswith(expected)
+
+
+def test_which_fixes_settings_leave() -> None:
+    codes = frozenset({"MSA101"})
+    safe, unsafe, shown = (fix(edit(1, 1, 1, "x"), safety=safety) for safety in Safety)
+
+    def left(one: Diagnostic, *sets: frozenset[str]) -> Safety | None:
+        found = allowed(one, *sets).fix
+        return found.safety if found else None
+
+    none: frozenset[str] = frozenset()
+    assert left(safe, none, codes, none) is None
+    assert left(safe, codes, none, none) is Safety.SAFE
+    assert left(safe, codes, none, codes) is Safety.UNSAFE
+    assert left(unsafe, codes, codes, none) is Safety.SAFE
+    assert left(shown, codes, codes, none) is left(shown, codes, none, codes) is Safety.DISPLAY

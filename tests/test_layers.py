@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("diagnostic", "shapes"),
     ("source", "rewrite"),
+    ("fix_imports",),
     ("settings",),
     ("files",),
     ("syntax",),
@@ -28,6 +29,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("registry", "suppress", "fix", "report"),
     ("about",),
     ("check",),
+    ("mending",),
     ("runner", "testing"),
     ("cli",),
 )
@@ -48,7 +50,6 @@ NARROWER = {
 
 EXTRA = {
     ("cli", "runtime"),
-    ("fix", "source"),
     ("report", "fix"),
     ("report", "docs"),
 }

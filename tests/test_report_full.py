@@ -42,7 +42,7 @@ def report(*diagnostics: Diagnostic, source: str = SOURCE) -> Report:
 def test_a_finding_with_its_trail_and_fix() -> None:
     assert render(report(VIEW), "full") == (
         """\
-net.py:10:21: MSA101 [error] `.view` merges H and d, which are not adjacent in memory: RuntimeError
+net.py:10:21: MSA101 [error] [*] `.view` merges H and d, which are not adjacent in memory: RuntimeError
    |
  5 |     context = context.transpose(1, 2)
    |               ----------------------- made non-contiguous by this transpose
@@ -118,12 +118,15 @@ def test_colour_only_when_asked_for() -> None:
 
 
 def test_concise_is_a_line_a_finding() -> None:
-    assert (
-        render(report(VIEW, VIEW), "concise").splitlines()
-        == ["net.py:10:21: MSA101 [error] `.view` merges H and d, which are not adjacent in memory: RuntimeError"] * 2
-    )
+    line = "net.py:10:21: MSA101 [error] [*] `.view` merges H and d, which are not adjacent in memory: RuntimeError\n"
+    assert render(report(VIEW, VIEW), "concise") == 2 * line
 
 
 def test_statistics_count_each_rule_the_commonest_first() -> None:
-    other = changed(code="MSA201", name="missing-scale")
-    assert statistics(report(other, VIEW, VIEW)) == ("2  MSA101  view-needs-contiguous\n1  MSA201  missing-scale\n")
+    """The last rule has no fix, one finding of the middle one has none."""
+    bare = changed(code="MSA211", name="softmax-wrong-axis", fix=None)
+    other = changed(code="MSA201", name="missing-scale", fix=VIEW.fix)
+    without = changed(code="MSA201", name="missing-scale", fix=None)
+    told = "3  MSA101  [*] view-needs-contiguous\n2  MSA201  [-] missing-scale\n1  MSA211  [ ] softmax-wrong-axis\n"
+    assert statistics(report(bare, other, without, VIEW, VIEW, VIEW)) == told
+    assert statistics(report(bare)) == "1  MSA211  softmax-wrong-axis\n"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import click
 
+from msalint.cli.fixes import Fixes, exit_code, fix_options, is_silent, print_closing, print_text, takes_stdout
 from msalint.cli.groups import options_of
 from msalint.report import FORMATS, Report
 from msalint.settings import Selection, SettingsError, check_torch
@@ -58,6 +59,7 @@ output_options = options_of(
 @click.option("--extend-select", multiple=True, callback=_words, metavar=_RULES, help="Check these rules too.")
 @click.option("--ignore", multiple=True, callback=_words, metavar=_RULES, help="Leave out these rules.")
 @output_options
+@fix_options
 @click.option("--stdin-filename", metavar="FILE", help="The name of what comes on stdin (path `-`).")
 @click.option("--jobs", "-j", type=click.IntRange(min=0), default=0, metavar="N", help="Processes; 0 chooses.")
 @click.option("--no-cache", is_flag=True, help="Neither read nor write the cache.")
@@ -78,6 +80,7 @@ def command(
     force_exclude: bool,
     exit_zero: bool,
     output: Output,
+    fixes: Fixes,
 ) -> int:
     """Check Python files and folders (the current one, if none is named) for mistakes in attention code.
 
@@ -95,19 +98,21 @@ def command(
         jobs=jobs,
         force_exclude=force_exclude,
         config=config,
+        fixing=fixes.layer(),
+        diff=fixes.diff,
     )
     _refuse_unknown(request.selection)
     try:
         if "-" in paths:
             if len(paths) > 1:
                 raise click.UsageError("`-` (stdin) can't be mixed with other paths")
-            report = run_text(sys.stdin.buffer.read(), stdin_filename or "<stdin>", request)
+            report = run_text(sys.stdin.buffer.read(), stdin_filename, request)
         else:
             report = run(request, _progress(output.quiet))
     except SettingsError as error:
         raise click.ClickException(str(error)) from error
     _print(report, output)
-    return 2 if report.failures else 1 if report.diagnostics and not exit_zero else 0
+    return exit_code(report, fixes, exit_zero)
 
 
 def _refuse_unknown(selection: Selection) -> None:
@@ -125,10 +130,13 @@ def _print(report: Report, output: Output) -> None:
     from msalint import report as reports
 
     painted = _colored(output.color)
-    if output.statistics:
-        click.echo(reports.statistics(report), nl=False, color=painted)
-    else:
-        click.echo(reports.render(report, output.output_format, color=painted), nl=False, color=painted)
+    print_text(report)
+    if not is_silent(report):
+        if output.statistics:
+            shown = reports.statistics(report)
+        else:
+            shown = reports.render(report, output.output_format, color=painted)
+        click.echo(shown, nl=False, color=painted, err=takes_stdout(report))
     for failure in report.failures:
         click.echo(f"error: {failure.message}", err=True)
         if failure.detail:
@@ -136,22 +144,7 @@ def _print(report: Report, output: Output) -> None:
                 click.echo(failure.detail, err=True, nl=False)
             click.echo("  This is a fault of msalint: please report it (MSALINT_DEBUG=1 shows where).", err=True)
     if not output.quiet and output.output_format in ("full", "concise"):
-        click.echo(_summary(report), err=not sys.stdout.isatty() and output.output_format != "full")
-
-
-def _summary(report: Report) -> str:
-    files = f"{report.files} file{'' if report.files == 1 else 's'}"
-    if not report.files and not report.diagnostics:
-        return "No Python files to check."
-    failed = f"; {len(report.failures)} could not be checked" if report.failures else ""
-    if not report.diagnostics:
-        return f"Nothing found in {files}{failed}."
-    levels = [one.level.value for one in report.diagnostics]
-    counts = [f"{levels.count(level)} {level}{'' if levels.count(level) == 1 else 's'}" for level in _LEVELS]
-    return f"Found {', '.join(count for count in counts if not count.startswith('0 '))} in {files}{failed}."
-
-
-_LEVELS = ("error", "warning", "note")
+        print_closing(report, output.output_format)
 
 
 def _colored(color: str) -> bool:

@@ -9,6 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from msalint.diagnostic import Diagnostic
+from msalint.fix import applicable
+from msalint.settings import Fixing
 
 if TYPE_CHECKING:
     from msalint.docs import Page
@@ -35,6 +37,27 @@ class Report:
     text: Callable[[str], str] = field(default=lambda filename: "", compare=False)
     pages: tuple[Page, ...] = ()
     version: str = ""
+    fixing: Fixing = field(default_factory=Fixing)
+    mended: tuple[Diagnostic, ...] = ()
+    """What fixes took away, or, where there is a `diff`, would take away."""
+    diff: str | None = None
+    """What fixes would change, where that was asked for and nothing was written."""
+    fixed_text: bytes | None = None
+    """What came through a pipe, with its fixes made, where that was asked for."""
+
+    def fixable(self, one: Diagnostic) -> bool:
+        """Whether `--fix` mends such a finding, with the unsafe fixes if they are allowed."""
+        return applicable(one.fix, unsafe=bool(self.fixing.unsafe_fixes))
+
+    def marked(self, one: Diagnostic) -> bool:
+        """Whether to mark a finding with `[*]`: what a fix could not mend while fixes were made is not."""
+        return self.fixable(one) and not self.fixing.on
+
+    def hidden(self) -> int:
+        """How many more could be mended if unsafe fixes were allowed; 0 where they were refused outright."""
+        if self.fixing.unsafe_fixes is not None:
+            return 0
+        return sum(applicable(one.fix, unsafe=True) and not self.fixable(one) for one in self.diagnostics)
 
 
 def render(report: Report, style: str, *, color: bool = False) -> str:
@@ -47,6 +70,12 @@ def render(report: Report, style: str, *, color: bool = False) -> str:
 def statistics(report: Report) -> str:
     """How many findings each rule has, the commonest first."""
     counts = Counter((one.code, one.name) for one in report.diagnostics)
+    marked = Counter((one.code, one.name) for one in report.diagnostics if report.marked(one))
     width = max((len(str(count)) for count in counts.values()), default=1)
     rows = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return "".join(f"{count:>{width}}  {code}  {name}\n" for (code, name), count in rows)
+
+    def mark(rule: tuple[str, str]) -> str:
+        """`[*]`: all of its findings can be mended, `[-]`: some; nothing at all where no rule's can."""
+        return f"[{'*' if marked[rule] == counts[rule] else '-' if marked[rule] else ' '}] " if marked else ""
+
+    return "".join(f"{count:>{width}}  {rule[0]}  {mark(rule)}{rule[1]}\n" for rule, count in rows)

@@ -28,26 +28,27 @@ def render(report: Report, *, color: bool = False) -> str:
             tables[filename] = LineTable(report.text(filename))
         return tables[filename]
 
-    blocks = [_block(one, lines_of(one.filename), paint) for one in report.diagnostics]
+    blocks = [_block(one, lines_of(one.filename), paint, report.marked(one)) for one in report.diagnostics]
     return "".join(block + "\n" for block in blocks)
 
 
-def headline(one: Diagnostic, paint: Paint) -> str:
-    """`src/attention.py:21:16: MSA101 [error] the sentence`"""
+def headline(one: Diagnostic, paint: Paint, *, marked: bool = False) -> str:
+    """`src/attention.py:21:16: MSA101 [error] [*] the sentence`; the star says that `--fix` can mend it."""
     line, column = one.span.start
     place = paint("place", f"{one.filename}:{line}:{column}:")
     level = paint.level(one.level)
-    return f"{place} {level(one.code)} [{level(one.level.value)}] {one.message}"
+    star = f"[{paint('help', '*')}] " if marked else ""
+    return f"{place} {level(one.code)} [{level(one.level.value)}] {star}{one.message}"
 
 
-def _block(one: Diagnostic, lines: LineTable, paint: Paint) -> str:
+def _block(one: Diagnostic, lines: LineTable, paint: Paint, marked: bool) -> str:
     here = [step for step in one.trail if step.filename == one.filename]
     marks = [_Mark(one.span, one.name, main=True), *(_Mark(step.span, step.message) for step in here)]
     shown = [mark for mark in marks if 1 <= mark.span.start.line <= len(lines) and lines.text]
     last = max((mark.span.start.line for mark in shown), default=1)
     diff = _diff(one, lines)
     width = len(str(max([last, *(number for number, _, _ in diff)])))
-    out = [headline(one, paint)]
+    out = [headline(one, paint, marked=marked)]
     edge = " " * width + " " + paint("gutter", "|")
     if shown:
         out += [edge, *_frame(shown, lines, width, paint, one), edge]

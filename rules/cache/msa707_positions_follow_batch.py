@@ -62,9 +62,10 @@ class PositionsFollowBatch(Rule):
     @on(PositionRow)
     def one_row(self, fact: PositionRow) -> Iterator[Diagnostic]:
         start = fact.place.span.start
+        cut = Edit(Span(start, start), ":", fact.place.filename)
         yield self.report(
             fact.at,
             f"this is one row of `{fact.table}`, the one after the last token, and it is added to every token: they all"
             " get the same position",
-            fix=Fix("cut the table to that length", (Edit(Span(start, start), ":"),), Safety.UNSAFE),
+            fix=Fix("cut the table to that length", (cut,), Safety.UNSAFE),
         )

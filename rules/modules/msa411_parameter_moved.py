@@ -87,6 +87,6 @@ def _data_moved(fact: ParameterMoved) -> Fix | None:
     moves = fact.at.text[len(fact.parameter.text) :]
     plain = _ONE_CALL.fullmatch(fact.data.text) is not None
     moved = wrap(fact.data, "" if plain else "(", moves if plain else f"){moves}")
-    cut = Edit(Span(fact.parameter.span.end, fact.at.span.end), "")
+    cut = Edit(Span(fact.parameter.span.end, fact.at.span.end), "", fact.at.filename)
     edits = moved[1:] if plain else moved
     return Fix("move the data instead", (*edits, cut), Safety.SAFE)
