@@ -6,9 +6,13 @@ import sys
 
 
 def main() -> None:
-    from msalint.cli import run
+    try:
+        from msalint.cli import run
 
-    sys.exit(run(sys.argv[1:]))
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:
+        code = 130
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -115,14 +115,10 @@ def _tidy(written: str) -> str:
 
 
 def unknown_in_settings(settings: Settings, registry: Registry) -> Iterator[Diagnostic]:
-    """MSA903 for each entry of a settings file that names no rule, at its place in that file."""
-    if settings.file is None:
-        return
-    words = [word for layer in settings.selections[:1] for word in layer.selectors()]
-    words += [word for _, codes in settings.per_file_ignores for word in codes]
-    words += settings.fix_rules.selectors()
-    for word in registry.unknown(words):
-        line, column = position_of(settings.file, word)
-        span = Span(Position(line, column), Position(line, column + len(word) + 2))
-        message = f"`{word}` names no rule, so it selects nothing{registry.suggestion(word)}"
-        yield report(registry, UNKNOWN, Place(settings.file, span), message)
+    """MSA903 for each entry of the settings files that names no rule, at its place in that file."""
+    for file, words in settings.words:
+        for word in registry.unknown(word.strip() for word in words):
+            line, column = position_of(file, word)
+            span = Span(Position(line, column), Position(line, column + len(word) + 2))
+            message = f"`{word}` names no rule, so it selects nothing{registry.suggestion(word)}"
+            yield report(registry, UNKNOWN, Place(file, span), message)

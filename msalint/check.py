@@ -63,7 +63,7 @@ def lint_source(
     except Exception as error:
         raise InternalError(filename, error) from error
     own = _after_suppressions(text, filename, [one for one in found if one.filename == filename], registry, on)
-    elsewhere = _kept_elsewhere([one for one in found if one.filename != filename], registry)
+    elsewhere = _kept_elsewhere([one for one in found if one.filename != filename], registry, project)
     kept = _with_allowed_fixes([*own, *elsewhere], registry, settings)
     return sorted(kept, key=lambda one: (one.filename != filename, one.filename, one.span, one.code))
 
@@ -83,9 +83,11 @@ def lint_file(path: str, settings: Settings | None = None, project: Project | No
     return _lint_bytes(path, None, settings, project)
 
 
-def lint_bytes(data: bytes, filename: str, settings: Settings | None = None) -> list[Diagnostic]:
-    """`lint_source` of what came through a pipe or from an editor."""
-    return _lint_bytes(filename, data, settings, None)
+def lint_bytes(
+    data: bytes, filename: str, settings: Settings | None = None, project: Project | None = None
+) -> list[Diagnostic]:
+    """`lint_source` of what was read, came through a pipe or from an editor."""
+    return _lint_bytes(filename, data, settings, project)
 
 
 def _lint_bytes(
@@ -220,7 +222,10 @@ def _comments_of(filename: str) -> list[suppress.Suppression]:
         return []
 
 
-def _kept_elsewhere(found: list[Diagnostic], registry: Registry) -> Iterator[Diagnostic]:
+def _kept_elsewhere(found: list[Diagnostic], registry: Registry, project: Project | None) -> Iterator[Diagnostic]:
     """Findings in other files, without those that a comment over there hides."""
     for one in found:
-        yield from suppress.apply([one], _comments_of(one.filename), registry.codes).kept
+        outcome = suppress.apply([one], _comments_of(one.filename), registry.codes)
+        yield from outcome.kept
+        if project is not None:
+            project.hidden += outcome.hidden

@@ -6,9 +6,10 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from msalint.source import SourceError, read
+from msalint.diagnostic import Diagnostic
+from msalint.source import SourceError, decode, digest_of
 
 if TYPE_CHECKING:
     from msalint.syntax.outline import Outline
@@ -29,6 +30,18 @@ class SourceText:
     rest: str = ""
 
 
+class Lookup(NamedTuple):
+    """A name that a file in `folder` imported, and the module that it led to, with the digest of its bytes.
+
+    `path` and `digest` are "" where it led to no module of the project: a new file may change that.
+    """
+
+    folder: str
+    dotted: str
+    path: str
+    digest: str
+
+
 class Project:
     """Where the imports of a set of files may lead. `roots` are the checked paths, or folders that hold packages."""
 
@@ -39,6 +52,11 @@ class Project:
         self._texts: dict[str, str | None] = {}
         self._outlines: dict[str, Outline] = {}
         self._outlined = 0
+        self._digests: dict[str, str] = {}
+        self._answers: dict[tuple[str, str], tuple[str, str] | None] = {}
+        self._asked: dict[tuple[str, str], None] = {}
+        self.hidden: list[Diagnostic] = []
+        """Findings in helpers that comments over there hide: those comments are not idle."""
         self.parsed: dict[str, Any] = {}
         """What the flow analysis made of the modules that it followed, by file: kept here to serve the next file."""
 
@@ -63,10 +81,40 @@ class Project:
         A relative name keeps its dots in front: in pkg/layers/mha.py, ".rope.rotate" is pkg/layers/rope.py with
         `rest` "rotate". The longest part of the name that is a module is taken.
         """
+        folder = os.path.dirname(os.path.abspath(importer))
+        self._asked[folder, dotted] = None
+        answer = self._answer(folder, dotted)
+        text = self._text(answer[0]) if answer is not None else None
+        return SourceText(answer[0], text, answer[1]) if answer is not None and text is not None else None
+
+    def begin_file(self) -> None:
+        """Begin new lists of `lookups` and `hidden`."""
+        self._asked = {}
+        self.hidden = []
+
+    def lookups(self) -> tuple[Lookup, ...]:
+        """What `find` has been asked since `begin_file`, and what it found."""
+        return tuple(self._lookup(folder, dotted) for folder, dotted in self._asked)
+
+    def still_holds(self, lookup: Lookup) -> bool:
+        """Whether a lookup of an earlier run would find the same module, with the same bytes, or again none."""
+        return self._lookup(lookup.folder, lookup.dotted) == lookup
+
+    def _lookup(self, folder: str, dotted: str) -> Lookup:
+        answer = self._answer(folder, dotted)
+        return Lookup(folder, dotted, *((answer[0], self._digests[answer[0]]) if answer is not None else ("", "")))
+
+    def _answer(self, folder: str, dotted: str) -> tuple[str, str] | None:
+        """The file that a name leads to from a folder, and what of the name lies inside it."""
+        key = (folder, dotted)
+        if key not in self._answers:
+            self._answers[key] = self._search(folder, dotted)
+        return self._answers[key]
+
+    def _search(self, here: str, dotted: str) -> tuple[str, str] | None:
         name = dotted.lstrip(".")
         level = len(dotted) - len(name)
         parts = tuple(part for part in name.split(".") if part)
-        here = os.path.dirname(os.path.abspath(importer))
         top, package = self._package_of(here)
         if level:
             base = here
@@ -87,14 +135,13 @@ class Project:
         """Whether a relative import may start from `base`: within the package, or within a checked folder."""
         return base == here or (bool(package) and _below(base, top)) or any(_below(base, root) for root in self._roots)
 
-    def _longest(self, base: str, parts: tuple[str, ...], importable_base: bool) -> SourceText | None:
+    def _longest(self, base: str, parts: tuple[str, ...], importable_base: bool) -> tuple[str, str] | None:
         """The longest prefix of `parts` below `base` that is a module; `base` itself for `from . import name`."""
         shortest = 0 if importable_base else 1
         for length in range(len(parts), shortest - 1, -1):
             path = self._module_file(base, parts[:length])
-            text = self._text(path) if path is not None else None
-            if path is not None and text is not None:
-                return SourceText(path, text, ".".join(parts[length:]))
+            if path is not None and self._text(path) is not None:
+                return path, ".".join(parts[length:])
         return None
 
     def _module_file(self, base: str, parts: tuple[str, ...]) -> str | None:
@@ -110,8 +157,10 @@ class Project:
             if len(self._texts) >= KEPT_TEXTS:
                 self._texts.pop(next(iter(self._texts)))
             try:
-                self._texts[path] = read(path).text
-            except SourceError:
+                data = Path(path).read_bytes()
+                self._digests[path] = digest_of(data)
+                self._texts[path] = decode(data, path).text
+            except (OSError, SourceError):
                 self._texts[path] = None
         return self._texts[path]
 

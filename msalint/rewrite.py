@@ -12,17 +12,20 @@ class RewriteError(Exception):
     """A file that was left as it was; the message says why."""
 
 
-def replace_file(path: str | os.PathLike[str], data: bytes, expected: bytes | None = None) -> None:
+def replace_file(
+    path: str | os.PathLike[str], data: bytes, expected: bytes | None = None, *, durable: bool = True
+) -> None:
     """Make `data` the content of a file, or of a new one. Raises RewriteError, and then the old file is untouched.
 
     Permissions, owner and extended attributes stay; of a link, what it leads to is written. With `expected`, a file
-    that no longer holds just that is left alone.
+    that no longer holds just that is left alone. `durable`: wait until the disk has it; False for what can be made
+    again.
     """
     target = os.path.realpath(path)
     try:
         before = os.stat(target) if os.path.lexists(target) else None
         _refuse_unwritable(target, before)
-        beside = _written_beside(target, data, before)
+        beside = _written_beside(target, data, before, durable)
         try:
             if expected is not None:
                 _refuse_changed(target, expected)
@@ -32,7 +35,8 @@ def replace_file(path: str | os.PathLike[str], data: bytes, expected: bytes | No
             raise
     except OSError as error:
         raise RewriteError(f"can't write this file: {error.strerror or error}") from error
-    _settle(os.path.dirname(target))
+    if durable:
+        _settle(os.path.dirname(target))
 
 
 def _refuse_unwritable(target: str, before: os.stat_result | None) -> None:
@@ -51,14 +55,15 @@ def _refuse_changed(target: str, expected: bytes) -> None:
             raise RewriteError("this file was changed by someone else in the meantime, so it was left alone")
 
 
-def _written_beside(target: str, data: bytes, before: os.stat_result | None) -> str:
+def _written_beside(target: str, data: bytes, before: os.stat_result | None, durable: bool) -> str:
     """A finished file in the same folder, so on the same disk, with the old one's permissions."""
     handle, beside = tempfile.mkstemp(prefix=".msalint-", suffix=".tmp", dir=os.path.dirname(target))
     try:
         with open(handle, "wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         _dress(beside, target, before)
     except BaseException:
         _remove(beside)

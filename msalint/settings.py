@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-import difflib
 import os
-import re
-import sys
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from msalint import tables
+from msalint.keys import DEFAULT_EXCLUDE, DEFAULT_SELECT, did_you_mean
 from msalint.source import LineTable
+from msalint.tables import SettingsError, Table, check_torch
 
-DEFAULT_SELECT = ("error", "warning")
-
-DEFAULT_EXCLUDE = (
-    ".bzr .direnv .eggs .git .hg .ipynb_checkpoints .mypy_cache .nox .pyenv .pytest_cache .ruff_cache .svn .tox .venv "
-    ".vscode __pycache__ __pypackages__ _build build dist node_modules site-packages venv"
-).split()
-"""Folders that hold no code of the project's own."""
-
-
-class SettingsError(Exception):
-    """Settings that can't be used; the message names the file and the key."""
+__all__ = [
+    "DEFAULT_EXCLUDE",
+    "DEFAULT_SELECT",
+    "FixRules",
+    "Fixing",
+    "Selection",
+    "Settings",
+    "SettingsError",
+    "SettingsFinder",
+    "check_torch",
+    "did_you_mean",
+    "load",
+    "load_named",
+    "position_of",
+]
 
 
 @dataclass(frozen=True)
@@ -66,9 +70,6 @@ class FixRules:
     extend_safe: tuple[str, ...] = ()
     extend_unsafe: tuple[str, ...] = ()
 
-    def selectors(self) -> tuple[str, ...]:
-        return (*self.fixable, *self.unfixable, *self.extend_safe, *self.extend_unsafe)
-
 
 @dataclass(frozen=True)
 class Settings:
@@ -86,6 +87,12 @@ class Settings:
     fix_rules: FixRules = FixRules()
     target_torch: str | None = None
     """The torch version that the checked code is for, such as "2.4"; None for the newest known."""
+    cache_dir: str | None = None
+    """The folder of the cache, from `root`; None for the usual one."""
+    baseline: str | None = None
+    """The file of the baseline, from `root`."""
+    words: tuple[tuple[str, tuple[str, ...]], ...] = field(default=(), repr=False)
+    """The words that name rules in each file that these settings came from."""
 
     def over(self, layer: Selection, target_torch: str | None = None) -> Settings:
         """These settings with the command line's own on top."""
@@ -94,33 +101,15 @@ class Settings:
         )
 
 
-def load(path: str | Path) -> Settings | None:
+def load(path: str | Path, overrides: Table | None = None) -> Settings | None:
     """The settings of one file, or None for a pyproject.toml with no [tool.msalint]. Raises SettingsError."""
-    path = _shown(Path(path))
-    document = _parse(path)
-    if path.name == "pyproject.toml":
-        tool = document.get("tool", {})
-        table = tool.get("msalint") if isinstance(tool, dict) else None
-        if table is None:
-            return None
-    else:
-        table = document
-    if not isinstance(table, dict):
-        raise SettingsError(f"{path}: tool.msalint must be a table")
-    return _settings(path, table)
+    found = tables.chain(path)
+    return _settings(found, overrides, found[-1].folder) if found else None
 
 
-def _shown(path: Path) -> Path:
-    """A path as the person at the current folder would write it."""
-    try:
-        return path.resolve().relative_to(Path.cwd().resolve())
-    except (OSError, ValueError):
-        return path
-
-
-def load_named(path: str | Path) -> Settings:
+def load_named(path: str | Path, overrides: Table | None = None) -> Settings:
     """The settings of a file that was asked for by name; raises SettingsError if it has none."""
-    settings = load(path)
+    settings = load(path, overrides)
     if settings is None:
         raise SettingsError(f"{path}: has no [tool.msalint] table")
     return settings
@@ -129,165 +118,83 @@ def load_named(path: str | Path) -> Settings:
 class SettingsFinder:
     """The settings for a file: those of the closest folder, upwards, that has some. Remembers what it found."""
 
-    def __init__(self) -> None:
+    def __init__(self, overrides: Table | None = None, named: str | None = None, *, isolated: bool = False) -> None:
+        """`overrides` count before the files; `named` is the one file for all, and `isolated` leaves all files out."""
         self._found: dict[Path, Settings] = {}
+        self._overrides = overrides
+        self._fixed = load_named(named, overrides) if named else None
+        if isolated:
+            self._fixed = self._default(os.getcwd())
 
     def for_folder(self, folder: str | os.PathLike[str]) -> Settings:
+        if self._fixed is not None:
+            return self._fixed
         here = Path(folder).resolve()
         missing: list[Path] = []
         found = None
         for place in (here, *here.parents):
-            found = self._found.get(place) or _settings_in(place)
+            found = self._found.get(place) or self._in(place)
             if found is not None:
                 break
             missing.append(place)
-        found = found or Settings(root=str(here.anchor))
+        found = found or self._default(os.getcwd() if self._overrides else here.anchor)
         for place in missing:
             self._found[place] = found
         self._found.setdefault(here, found)
         return found
 
+    def _in(self, folder: Path) -> Settings | None:
+        for name in ("msalint.toml", "pyproject.toml"):
+            path = folder / name
+            if path.is_file():
+                settings = load(path, self._overrides)
+                if settings is not None:
+                    return settings
+        return None
 
-def _settings_in(folder: Path) -> Settings | None:
-    for name in ("msalint.toml", "pyproject.toml"):
-        path = folder / name
-        if path.is_file():
-            settings = load(path)
-            if settings is not None:
-                return settings
-    return None
-
-
-def _parse(path: Path) -> dict[str, Any]:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-    try:
-        parsed: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-        return parsed
-    except OSError as error:
-        raise SettingsError(f"{path}: can't read the settings: {error.strerror or error}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path}: not valid TOML: {error}") from error
+    def _default(self, root: str) -> Settings:
+        return _settings((), self._overrides, root)
 
 
-KEYS = (
-    "select",
-    "extend-select",
-    "ignore",
-    "per-file-ignores",
-    "exclude",
-    "extend-exclude",
-    "target-torch",
-    "fix",
-    "fix-only",
-    "show-fixes",
-    "unsafe-fixes",
-    "fixable",
-    "unfixable",
-    "extend-safe-fixes",
-    "extend-unsafe-fixes",
-)
-
-
-def _settings(path: Path, table: Mapping[str, Any]) -> Settings:
-    for key in table:
-        if key not in KEYS:
-            raise SettingsError(f"{path}: unknown key `{key}`{did_you_mean(key, KEYS)}")
-    exclude = _strings(path, table, "exclude")
-    select = _strings(path, table, "select")
-    try:
-        target = check_torch(table.get("target-torch"))
-    except SettingsError as error:
-        raise SettingsError(f"{path}: {error}") from error
+def _settings(files: Sequence[Table], overrides: Table | None, root: str) -> Settings:
+    """The settings that some tables say together, the strongest last."""
+    every = (*files, overrides) if overrides is not None else tuple(files)
+    values = tables.merged(every, root)
     return Settings(
-        root=str(path.resolve().parent),
-        file=str(path),
-        selections=(
-            Selection(select, _strings(path, table, "extend-select") or (), _strings(path, table, "ignore") or ()),
+        root=root,
+        file=files[-1].name if files else None,
+        selections=tuple(_selection(table.values) for table in every),
+        per_file_ignores=(*_by_pattern(values, "per-file-ignores"), *_by_pattern(values, "extend-per-file-ignores")),
+        exclude=(*values.get("exclude", DEFAULT_EXCLUDE), *values.get("extend-exclude", ())),
+        fixing=Fixing(values.get("fix"), values.get("fix-only"), values.get("show-fixes"), values.get("unsafe-fixes")),
+        fix_rules=FixRules(
+            fixable=_stripped(values.get("fixable", FixRules().fixable)),
+            unfixable=_stripped(values.get("unfixable", ())),
+            extend_safe=_stripped(values.get("extend-safe-fixes", ())),
+            extend_unsafe=_stripped(values.get("extend-unsafe-fixes", ())),
         ),
-        per_file_ignores=_per_file_ignores(path, table.get("per-file-ignores", {})),
-        exclude=(
-            *(tuple(DEFAULT_EXCLUDE) if exclude is None else exclude),
-            *(_strings(path, table, "extend-exclude") or ()),
-        ),
-        fixing=Fixing(
-            fix=_flag(path, table, "fix"),
-            fix_only=_flag(path, table, "fix-only"),
-            show_fixes=_flag(path, table, "show-fixes"),
-            unsafe_fixes=_flag(path, table, "unsafe-fixes"),
-        ),
-        fix_rules=_fix_rules(path, table),
-        target_torch=target,
+        target_torch=check_torch(values.get("target-torch")),
+        cache_dir=values.get("cache-dir"),
+        baseline=values.get("baseline"),
+        words=tuple((table.name, table.rules()) for table in files),
     )
 
 
-def _fix_rules(path: Path, table: Mapping[str, Any]) -> FixRules:
-    fixable = _strings(path, table, "fixable")
-    return FixRules(
-        fixable=FixRules().fixable if fixable is None else fixable,
-        unfixable=_strings(path, table, "unfixable") or (),
-        extend_safe=_strings(path, table, "extend-safe-fixes") or (),
-        extend_unsafe=_strings(path, table, "extend-unsafe-fixes") or (),
+def _selection(values: Mapping[str, Any]) -> Selection:
+    select = values.get("select")
+    return Selection(
+        _stripped(select) if select is not None else None,
+        _stripped(values.get("extend-select", ())),
+        _stripped(values.get("ignore", ())),
     )
 
 
-def _flag(path: Path, table: Mapping[str, Any], key: str) -> bool | None:
-    value = table.get(key)
-    if value is not None and not isinstance(value, bool):
-        raise SettingsError(f"{path}: `{key}` must be true or false, not {value!r}")
-    return value
+def _by_pattern(values: Mapping[str, Any], name: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    return tuple((pattern, tuple(codes)) for pattern, codes in values.get(name, {}).items())
 
 
-def _strings(path: Path, table: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
-    value = table.get(key)
-    if value is None:
-        return None
-    if not isinstance(value, list) or not all(isinstance(item, str) and item.strip() for item in value):
-        raise SettingsError(f"{path}: `{key}` must be a list of strings, such as {key} = [{_EXAMPLES[key]}]")
-    return tuple(item.strip() for item in value)
-
-
-_EXAMPLES = {
-    "select": '"MSA1"',
-    "extend-select": '"note"',
-    "ignore": '"MSA401"',
-    "exclude": '"third_party"',
-    "extend-exclude": '"third_party"',
-    "fixable": '"MSA1"',
-    "unfixable": '"MSA902"',
-    "extend-safe-fixes": '"MSA304"',
-    "extend-unsafe-fixes": '"MSA404"',
-}
-
-
-def _per_file_ignores(path: Path, value: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    if not isinstance(value, dict):
-        raise SettingsError(f'{path}: `per-file-ignores` must be a table, such as "tests/*" = ["MSA401"]')
-    found = []
-    for pattern, codes in value.items():
-        if not isinstance(codes, list) or not all(isinstance(code, str) for code in codes):
-            raise SettingsError(f"{path}: `per-file-ignores` of {pattern!r} must be a list of codes")
-        found.append((pattern, tuple(codes)))
-    return tuple(found)
-
-
-def check_torch(version: object) -> str | None:
-    """A torch version of the form 2.4 or 2.4.1; raises SettingsError for anything else."""
-    if version is None:
-        return None
-    if not isinstance(version, str) or not re.fullmatch(r"\d+\.\d+(\.\d+)?", version):
-        raise SettingsError(f'`target-torch` must be a version such as "2.4", not {version!r}')
-    return version
-
-
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """ ", did you mean `x`?", or "" where nothing is close."""
-    known = list(known)
-    folded = {name.lower(): name for name in known}
-    close = difflib.get_close_matches(word.lower().replace("_", "-"), list(folded), n=1, cutoff=0.6)
-    return f", did you mean `{folded[close[0]]}`?" if close else ""
+def _stripped(words: Sequence[str]) -> tuple[str, ...]:
+    return tuple(word.strip() for word in words)
 
 
 def position_of(file: str, value: str) -> tuple[int, int]:

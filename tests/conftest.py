@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,3 +20,11 @@ def root() -> Path:
 def fixtures(root: Path) -> Path:
     """The folder of all fixtures."""
     return root / "fixtures"
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_cache() -> Iterator[None]:
+    """A test sees what a check finds now; those of the cache turn it on."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MSALINT_NO_CACHE", "1")
+        yield

@@ -16,7 +16,7 @@ import pytest
 
 import msalint.flow
 from msalint import __version__, cli
-from msalint.runner import FEW_FILES
+from msalint.processes import FEW_FILES
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from msalint import fix
-from msalint.runner import FEW_FILES
+from msalint.processes import FEW_FILES
 from tests.test_cli import Done, Run, msalint_, piped, write
 
 __all__ = ["msalint_"]

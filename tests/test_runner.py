@@ -1,22 +1,19 @@
-"""Many files: findings in helpers come home, a process that dies costs one file, and every finding is told once."""
+"""Many files: findings in helpers come home, and every finding is told once."""
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Iterator
-from concurrent.futures import Future
-from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import pytest
 
 import msalint.flow
-from msalint import lint_paths, registry, runner
+from msalint import lint_paths, runner
 from msalint.check import InternalError
 from msalint.diagnostic import Diagnostic, Level, Position, Span, Step
 from msalint.files import File
-from msalint.runner import Request, Result, run
+from msalint.processes import Result
+from msalint.runner import Request, run
 from msalint.settings import Selection, Settings
 
 ATTENTION = "import torch\nweights = torch.softmax(scores, -1)\n"
@@ -39,7 +36,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def merged(files: dict[str, Settings], *results: Result) -> list[tuple[str, int, str]]:
     known = [File(path, settings) for path, settings in files.items()]
-    found = runner._under_known_names(results, known, registry.load())
+    found = runner._under_known_names(results, known)
     return [(one.filename, one.span.start.line, one.code) for one in found]
 
 
@@ -67,7 +64,7 @@ def test_the_steps_of_a_trail_have_the_names_their_files_are_known_by(here: Path
     steps = (Step(str(here / "helper.py"), span(1), "x"), Step(str(here / "other.py"), span(1), "x"))
     result = Result("sub/a.py", (finding("sub/a.py", 1, "MSA901", *steps),))
     known = [File(path, Settings()) for path in ("sub/a.py", "helper.py")]
-    (one,) = runner._under_known_names([result], known, registry.load())
+    (one,) = runner._under_known_names([result], known)
     assert [step.filename for step in one.trail] == ["helper.py", "other.py"]
 
 
@@ -85,47 +82,6 @@ def test_the_project_leads_from_one_file_to_another(here: Path, monkeypatch: pyt
     monkeypatch.setattr(msalint.flow, "analyse", analyse, raising=False)
     assert run(Request((".",), jobs=1)).failures == ()
     assert asked == ["# the helper\n"]
-
-
-class Dying:
-    """A pool whose processes die on one file, as a native crash or the kernel's memory killer makes them."""
-
-    def __init__(self, jobs: int, roots: tuple[str, ...]) -> None:
-        self.broken = False
-
-    def submit(self, work: object, chunk: list[File]) -> Future[list[Result]]:
-        future: Future[list[Result]] = Future()
-        self.broken = self.broken or any("deadly" in file.path for file in chunk)
-        if self.broken:
-            future.set_exception(BrokenProcessPool())
-        else:
-            future.set_result([Result(file.path) for file in chunk])
-        return future
-
-    def shutdown(self, **kwargs: object) -> None: ...
-
-    def __enter__(self) -> Dying:
-        return self
-
-    def __exit__(self, *args: object) -> None: ...
-
-
-def test_a_process_that_dies_costs_the_file_it_died_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runner, "_pool", Dying)
-    files = [File("deadly.py" if number == 11 else f"{number:02}.py", Settings()) for number in range(30)]
-    results = list(runner._in_processes(files, 2, ()))
-    assert [result.path for result in results] == [file.path for file in files]
-    assert [result.path for result in results if result.failure] == ["deadly.py"]
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals")
-def test_a_process_that_is_killed_is_seen() -> None:
-    with runner._pool(1, ()) as pool, pytest.raises(BrokenProcessPool):
-        pool.submit(_die).result()
-
-
-def _die() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_progress_counts_every_file(here: Path) -> None:

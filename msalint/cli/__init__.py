@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from msalint import __version__
 
@@ -16,6 +17,9 @@ COMMANDS = {
     "check": "Check files and folders (the default command).",
     "rule": "Show the manual page of a rule, or of all.",
     "shapes": "Draw how the axes flow through a function or module.",
+    "config": "List the settings, or show what one of them means.",
+    "clean": "Remove the cache.",
+    "generate-shell-completion": "Print the script that lets a shell complete msalint's commands and options.",
     "trace": "Run a module and show each operation with its axes (needs msalint[runtime]).",
     "probe": "Run a module and test how it behaves (needs msalint[runtime]).",
 }
@@ -33,14 +37,27 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"msalint.cli.{cmd_name}").command
+        command: click.Command = import_module(f"msalint.cli.{cmd_name.replace('-', '_')}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The commands, and what the default command takes, since its name can be left out."""
+        default = self.get_command(ctx, DEFAULT)
+        items = super().shell_complete(ctx, incomplete)
+        if default is not None:
+            inner = click.Context(default, parent=ctx, resilient_parsing=True)
+            items += [
+                item for item in default.shell_complete(inner, incomplete) if item.value not in ctx.help_option_names
+            ]
+        return [*items, CompletionItem(incomplete, type="file")] if not incomplete.startswith("-") else items
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if ctx.resilient_parsing and not args:
+            return super().parse_args(ctx, args)
         if not args or (args[0] not in COMMANDS and args[0] not in ("--help", "-h", "--version", "-V")):
             args = [DEFAULT, *args]
         return super().parse_args(ctx, args)

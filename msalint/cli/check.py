@@ -10,8 +10,20 @@ from dataclasses import dataclass
 
 import click
 
+from msalint.cli.adoption import (
+    Adoption,
+    ReasonsByEquals,
+    adopt,
+    adoption_options,
+    fixing_beside,
+    refuse_contradictions,
+    yardsticks,
+)
+from msalint.cli.caching import Caching, caching_options
 from msalint.cli.fixes import Fixes, exit_code, fix_options, is_silent, print_closing, print_text, takes_stdout
 from msalint.cli.groups import options_of
+from msalint.cli.showing import Showing, show, showing_options
+from msalint.cli.sources import Sources, resolved, sources_options
 from msalint.report import FORMATS, Report
 from msalint.settings import Selection, SettingsError, check_torch
 
@@ -53,7 +65,7 @@ output_options = options_of(
 )
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=ReasonsByEquals, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("paths", nargs=-1, type=click.Path())
 @click.option("--select", multiple=True, callback=_words, metavar=_RULES, help="Check these rules and no others.")
 @click.option("--extend-select", multiple=True, callback=_words, metavar=_RULES, help="Check these rules too.")
@@ -62,8 +74,10 @@ output_options = options_of(
 @fix_options
 @click.option("--stdin-filename", metavar="FILE", help="The name of what comes on stdin (path `-`).")
 @click.option("--jobs", "-j", type=click.IntRange(min=0), default=0, metavar="N", help="Processes; 0 chooses.")
-@click.option("--no-cache", is_flag=True, help="Neither read nor write the cache.")
-@click.option("--config", type=click.Path(), metavar="FILE", help="Use this settings file for all files.")
+@caching_options
+@sources_options
+@showing_options
+@adoption_options
 @click.option("--target-torch", callback=_torch, metavar="VERSION", help="The torch version the code is for.")
 @click.option("--force-exclude", is_flag=True, help="Leave out excluded files even if they are named.")
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 even if something was found.")
@@ -74,49 +88,64 @@ def command(
     ignore: tuple[str, ...],
     stdin_filename: str | None,
     jobs: int,
-    no_cache: bool,
-    config: str | None,
     target_torch: str | None,
     force_exclude: bool,
     exit_zero: bool,
     output: Output,
+    caching: Caching,
+    sources: Sources,
+    showing: Showing,
     fixes: Fixes,
+    adoption: Adoption,
 ) -> int:
     """Check Python files and folders (the current one, if none is named) for mistakes in attention code.
 
     RULE is a code (MSA101), a prefix of codes (MSA1), a name (view-needs-contiguous), a level (error, warning, note) or
     ALL. Settings come from [tool.msalint] in the closest pyproject.toml, or from msalint.toml.
     """
-    from msalint.runner import Request, collect_rarely, run, run_text
+    from msalint.processes import collect_rarely
+    from msalint.runner import Request, run, run_text
 
     collect_rarely()
 
+    refuse_contradictions(adoption, fixes, stdin="-" in paths)
+    named, overrides = resolved(sources)
     request = Request(
         paths=paths or (".",),
         selection=Selection(select or None, extend_select, ignore),
         target_torch=target_torch,
         jobs=jobs,
         force_exclude=force_exclude,
-        config=config,
-        fixing=fixes.layer(),
+        config=named,
+        overrides=overrides,
+        isolated=sources.isolated,
+        cached=not caching.no_cache,
+        cache_dir=caching.cache_dir,
+        fixing=fixing_beside(adoption, fixes),
         diff=fixes.diff,
     )
-    _refuse_unknown(request.selection)
+    _refuse_unknown((*request.selection.selectors(), *(overrides.rules() if overrides else ())))
     try:
+        shown = show(showing, request)
+        if shown is not None:
+            return shown
+        held = yardsticks(adoption, request)
         if "-" in paths:
             if len(paths) > 1:
                 raise click.UsageError("`-` (stdin) can't be mixed with other paths")
             report = run_text(sys.stdin.buffer.read(), stdin_filename, request)
         else:
             report = run(request, _progress(output.quiet))
+        report, code = adopt(adoption, held, report, output.quiet)
+        if code is not None:
+            return code
     except SettingsError as error:
         raise click.ClickException(str(error)) from error
     _print(report, output)
     return exit_code(report, fixes, exit_zero)
 
 
-def _refuse_unknown(selection: Selection) -> None:
-    words = selection.selectors()
+def _refuse_unknown(words: tuple[str, ...]) -> None:
     if not words:
         return
     from msalint.registry import load

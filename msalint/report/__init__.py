@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from msalint.settings import Fixing
 
 if TYPE_CHECKING:
     from msalint.docs import Page
+    from msalint.files import File
 
 FORMATS = ("full", "concise", "json", "sarif", "github")
 
@@ -34,8 +35,10 @@ class Report:
     diagnostics: tuple[Diagnostic, ...]
     failures: tuple[Failure, ...] = ()
     files: int = 0
+    checked: tuple[File, ...] = field(default=(), compare=False)
+    """The files that were checked, with their settings."""
     text: Callable[[str], str] = field(default=lambda filename: "", compare=False)
-    pages: tuple[Page, ...] = ()
+    pages: Sequence[Page] = ()
     version: str = ""
     fixing: Fixing = field(default_factory=Fixing)
     mended: tuple[Diagnostic, ...] = ()
