@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 
 from msalint.baseline import Baseline, Checked, Entry, write_baseline
 from msalint.changed import Changes
-from msalint.diagnostic import Diagnostic
+from msalint.diagnostic import Diagnostic, Position, Span
+from msalint.documents.document import Piece
+from msalint.documents.kinds import NOTEBOOK, rewritten
 from msalint.report import Failure, Report
 from msalint.rewrite import RewriteError, replace_file
 from msalint.source import Source, SourceError, decode
-from msalint.suppressing import Comments, suppressed
+from msalint.suppressing import Comments, Suppressed, suppressed
 
 STALE_SHOWN = 10
 """So many stale entries are named, the rest is counted."""
@@ -29,10 +31,16 @@ class Narrowed:
 
 def on_changed_lines(report: Report, changes: Changes) -> Narrowed:
     """Only the findings on lines that have changed."""
-    kept = tuple(one for one in report.diagnostics if changes.touch(one))
+    kept = tuple(one for one in report.diagnostics if changes.touch(_in_file(one, report)))
     left_out = len(report.diagnostics) - len(kept)
     note = f"{_counted(left_out, 'finding')} on lines that have not changed since {changes.revision}."
     return Narrowed(replace(report, diagnostics=kept), (note,) if left_out else ())
+
+
+def _in_file(one: Diagnostic, report: Report) -> Diagnostic:
+    """A finding on the lines of the file itself, which git counts: in a notebook those of its JSON."""
+    start, end = (Position(report.file_line(one.filename, place.line), place.column) for place in one.span)
+    return replace(one, span=Span(start, end))
 
 
 def beside_baseline(report: Report, baseline: Baseline, *, prune: bool = False) -> Narrowed:
@@ -114,7 +122,7 @@ def hide(report: Report, comments: Comments) -> Hidden:
     left: list[Diagnostic] = []
     failures: list[Failure] = []
     for filename, findings in by_file.items():
-        if filename not in known or not filename.endswith(".py"):
+        if filename not in known or not filename.endswith((".py", NOTEBOOK)):
             left += findings
             continue
         try:
@@ -134,10 +142,20 @@ def _hide_in(filename: str, findings: list[Diagnostic], comments: Comments) -> H
         source: Source = decode(data, filename)
     except SourceError:
         return Hidden(0, tuple(findings))
-    done = suppressed(source.text, findings, comments)
+    if filename.endswith(NOTEBOOK):
+        text, parts = rewritten(source.text, filename, lambda piece: _with_comments(piece, findings, comments))
+        done = parts[0] if parts else Suppressed(text, 0, tuple(findings))
+    else:
+        done = suppressed(source.text, findings, comments)
+        text = done.text
     if done.lines:
-        replace_file(filename, source.encode(done.text), expected=data)
+        replace_file(filename, source.encode(text), expected=data)
     return Hidden(done.lines, done.left)
+
+
+def _with_comments(piece: Piece, findings: list[Diagnostic], comments: Comments) -> tuple[str, Suppressed]:
+    done = suppressed(piece.text, findings, comments)
+    return done.text, done
 
 
 def baseline_path(named: str | None, root: str, setting: str | None) -> str | None:

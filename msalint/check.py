@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from msalint import about, suppress
 from msalint.diagnostic import Diagnostic, Span
+from msalint.documents.document import Piece, outward
+from msalint.documents.kinds import PYTHON, read_document
+from msalint.documents.usual_names import with_usual_imports
 from msalint.files import matches
 from msalint.fix import allowed
 from msalint.gate import is_about_attention, is_torch
@@ -78,15 +81,61 @@ def _with_allowed_fixes(found: list[Diagnostic], registry: Registry, settings: S
     return [allowed(one, fixable, safe, unsafe) for one in found]
 
 
+def lint_document(
+    text: str, filename: str, settings: Settings | None = None, project: Project | None = None
+) -> list[Diagnostic]:
+    """What is wrong in a file by its kind: a Python file, a notebook, the code in a text. Positions are the document's.
+
+    Raises SourceError where the file is not of the kind that its name says.
+    """
+    settings = settings or Settings()
+    document = read_document(text, filename, settings.include_docs)
+    found: list[Diagnostic] = []
+    in_prose: list[Diagnostic] = []
+    for piece in document.pieces:
+        said = outward(piece, filename, lint_piece(piece, piece.text, filename, settings, project))
+        (in_prose if piece.prose else found).extend(said)
+    registry = load()
+    if in_prose and filename.lower().endswith(PYTHON):
+        found, in_prose = _under_comments(document.shown, found, in_prose, registry)
+    found += in_prose
+    if document.faults and about.SYNTAX_ERROR in enabled_for(filename, settings, registry):
+        found += [about.unreadable(filename, fault, registry) for fault in document.faults]
+    return sorted(found, key=lambda one: (one.filename != filename, one.filename, one.span, one.code))
+
+
+def _under_comments(
+    text: str, found: list[Diagnostic], in_docstrings: list[Diagnostic], registry: Registry
+) -> tuple[list[Diagnostic], list[Diagnostic]]:
+    """Findings of a Python file and of its docstrings, where a comment of the code covers a docstring too."""
+    comments = suppress.find(text)
+    outcome = suppress.apply(in_docstrings, comments, registry.codes)
+    busy = {one.span for one in comments if suppress.apply(outcome.hidden, [one], registry.codes).hidden}
+    return [one for one in found if one.code != about.UNUSED or one.span not in busy], list(outcome.kept)
+
+
+def lint_piece(
+    piece: Piece, text: str, filename: str, settings: Settings | None = None, project: Project | None = None
+) -> list[Diagnostic]:
+    """What is wrong with a text that is, or may come, in the place of a piece. Positions are the text's.
+
+    Examples in prose may leave out the usual imports, and be no Python at all.
+    """
+    if not piece.prose:
+        return lint_source(text, filename, settings, project=project)
+    found = lint_source(with_usual_imports(text), filename, settings, project=project)
+    return [one for one in found if one.code not in (about.SYNTAX_ERROR, about.GAVE_UP)]
+
+
 def lint_file(path: str, settings: Settings | None = None, project: Project | None = None) -> list[Diagnostic]:
-    """`lint_source` of a file; one that can't be read is a syntax-error finding."""
+    """`lint_document` of a file; one that can't be read is a syntax-error finding."""
     return _lint_bytes(path, None, settings, project)
 
 
 def lint_bytes(
     data: bytes, filename: str, settings: Settings | None = None, project: Project | None = None
 ) -> list[Diagnostic]:
-    """`lint_source` of what was read, came through a pipe or from an editor."""
+    """`lint_document` of what was read, came through a pipe or from an editor."""
     return _lint_bytes(filename, data, settings, project)
 
 
@@ -95,11 +144,11 @@ def _lint_bytes(
 ) -> list[Diagnostic]:
     try:
         source = read(filename) if data is None else decode(data, filename)
+        return lint_document(source.text, filename, settings, project)
     except SourceError as error:
         registry = load()
         on = enabled_for(filename, settings or Settings(), registry)
         return [about.unreadable(filename, error, registry)] if about.SYNTAX_ERROR in on else []
-    return lint_source(source.text, filename, settings, project=project)
 
 
 @lru_cache(maxsize=64)

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msalint.diagnostic import Safety
+from msalint.documents.kinds import NOTEBOOK, PROSE, PYTHON
 from msalint.settings import Settings, SettingsFinder
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-PYTHON = ".py"
+CODE = (PYTHON, NOTEBOOK)
 
 
 @dataclass(frozen=True)
@@ -66,12 +67,10 @@ def _below(path: str, finder: SettingsFinder, force_exclude: bool) -> Iterator[F
     settings = finder.for_folder(folder)
     if force_exclude:
         ignores = _Ignores.above(folder).entering(folder)
-        if _excluded_by_parents(path, settings) or ignores.ignores(path, is_folder=False):
+        if excluded_by_parents(path, settings) or ignores.ignores(path, is_folder=False):
             return
     if stat.S_ISDIR(mode):
         yield from _walk(path, finder, _Ignores.above(path))
-    elif path.endswith(".ipynb"):
-        yield Unreadable(path, "notebooks are not checked yet", asked=True)
     elif stat.S_ISREG(mode) or stat.S_ISFIFO(mode):
         yield File(path, settings)
     else:
@@ -88,11 +87,12 @@ def _walk(folder: str, finder: SettingsFinder, ignores: _Ignores) -> Iterator[Fi
         return
     settings = finder.for_folder(folder)
     ignores = ignores.entering(folder)
+    endings = (*CODE, *PROSE) if settings.include_docs else CODE
     for entry in entries:
         path = entry.name if folder == "." else os.path.join(folder, entry.name)
         try:
             is_folder = entry.is_dir(follow_symlinks=False)
-            wanted = is_folder or (entry.name.endswith(PYTHON) and entry.is_file())
+            wanted = is_folder or (entry.name.endswith(endings) and entry.is_file())
         except OSError:
             continue
         if not wanted or excluded(path, settings) or ignores.ignores(path, is_folder):
@@ -108,7 +108,8 @@ def excluded(path: str, settings: Settings) -> bool:
     return matches(path, settings.root, settings.exclude)
 
 
-def _excluded_by_parents(path: str, settings: Settings) -> bool:
+def excluded_by_parents(path: str, settings: Settings) -> bool:
+    """Whether `exclude` or `extend-exclude` leaves out a path, by itself or by a folder that it is in."""
     absolute = Path(os.path.abspath(path))
     inside = [place for place in (absolute, *absolute.parents) if str(place).startswith(settings.root)]
     return any(excluded(str(place), settings) for place in inside)

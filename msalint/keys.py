@@ -116,6 +116,13 @@ KEYS = (
         "The torch version that the code is for, which matters to rules about torch's attention functions; without "
         "one, the newest that is known.",
     ),
+    Key(
+        "include-docs",
+        FLAG,
+        "false",
+        "true",
+        "Whether the code in docstrings, Markdown and reStructuredText is checked too, as by `--include-docs`.",
+    ),
     Key("fix", FLAG, "false", "true", f"Whether what can be mended safely is mended, as by `--fix`. {_HERE}"),
     Key(
         "fix-only",

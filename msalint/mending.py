@@ -7,9 +7,12 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from msalint.check import lint_source
 from msalint.diagnostic import Diagnostic, Safety
-from msalint.fix import ROUNDS, applicable, fix_source
+from msalint.documents.cells import Cells
+from msalint.documents.kinds import NOTEBOOK
+from msalint.documents.shown import Shown
+from msalint.fix import ROUNDS, applicable
+from msalint.fix_document import fix_document
 from msalint.project import Project
 from msalint.rewrite import RewriteError, replace_file
 from msalint.settings import Settings
@@ -52,20 +55,16 @@ def mend_bytes(data: bytes, filename: str, settings: Settings, project: Project 
     """
     try:
         source = decode(data, filename)
+        done = fix_document(source.text, filename, settings, project, unsafe=mend is Safety.UNSAFE)
     except SourceError:
         return Mended(filename, data, data)
-    done = fix_source(
-        source.text,
-        filename,
-        lambda text: lint_source(text, filename, settings, project=project),
-        unsafe=mend is Safety.UNSAFE,
-    )
     if not done.settled:
         codes = ", ".join(sorted({one.code for one in done.mended}))
         said = f"its fixes ({codes}) came to no end within {ROUNDS} rounds, so none was made; please report it"
         return Mended(filename, data, data, complaints=(said,))
+    cells = Shown({filename: source.text}).cells(filename)
     complaints = tuple(
-        f"line {one.span.start.line}: the fix of {one.code} would break the file, so it was left out; please report it"
+        f"{_line(one, cells)}: the fix of {one.code} would break the file, so it was left out; please report it"
         for one in done.broken
     )
     after = _encoded(source, done.text)
@@ -73,6 +72,13 @@ def mend_bytes(data: bytes, filename: str, settings: Settings, project: Project 
         said = f"a fix needs characters that {source.encoding} lacks, so none was made: save the file as UTF-8"
         return Mended(filename, data, data, complaints=(*complaints, said))
     return Mended(filename, data, after, done.mended, complaints)
+
+
+def _line(one: Diagnostic, cells: Cells | None) -> str:
+    if cells is None:
+        return f"line {one.span.start.line}"
+    place = cells.place(one.span.start)
+    return f"cell {place.cell}, line {place.line}"
 
 
 def _encoded(source: Source, text: str) -> bytes | None:
@@ -115,17 +121,29 @@ class Writing:
 
 
 def as_diff(one: Mended, named: bool = True) -> str:
-    """A unified diff of a file's fixes, "" if there are none; without a header for what has no name."""
+    """A unified diff of a file's fixes, "" if there are none; without a header for what has no name.
+
+    Of a notebook each cell that changes has one of its own, which people can read and `patch` can't.
+    """
     if one.after == one.before:
         return ""
-    before, after = (_rows(decode(data, one.path)) for data in (one.before, one.after))
-    header = [f"--- {one.path}\n", f"+++ {one.path}\n"] if named else []
-    hunks = list(difflib.unified_diff(before, after))[2:]
+    before, after = (decode(data, one.path).text for data in (one.before, one.after))
+    if not one.path.lower().endswith(NOTEBOOK):
+        return _diff(before, after, one.path if named else None)
+    from msalint.documents.notebook import codes
+
+    old, new = codes(before), codes(after)
+    return "".join(_diff(old[cell], new[cell], f"{one.path}:cell {cell}") for cell in old if old[cell] != new[cell])
+
+
+def _diff(before: str, after: str, name: str | None) -> str:
+    header = [] if name is None else [f"--- {name}\n", f"+++ {name}\n"]
+    hunks = list(difflib.unified_diff(_rows(before), _rows(after)))[2:]
     whole = [row if row.endswith("\n") else row + "\n\\ No newline at end of file\n" for row in hunks]
     return "".join([*header, *whole]) + "\n"
 
 
-def _rows(source: Source) -> list[str]:
+def _rows(text: str) -> list[str]:
     """Lines as `patch` counts them: a form feed or a lone carriage return ends none."""
-    rows = source.text.split("\n")
+    rows = text.split("\n")
     return [row + "\n" for row in rows[:-1]] + rows[-1:] * bool(rows[-1])

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, overload
 from msalint import __version__
 from msalint.cache import Cache, Known, folder_of
 from msalint.diagnostic import Diagnostic, Safety, Span, Step
+from msalint.documents.kinds import NOTEBOOK
+from msalint.documents.shown import Shown
 from msalint.files import File, Unreadable, find
 from msalint.processes import Result, guarded, results
 from msalint.project import Project
@@ -47,6 +49,8 @@ class Request:
     fixing: Fixing = field(default_factory=Fixing)
     diff: bool = False
     """Show what the fixes would change, and write nothing."""
+    include_docs: bool | None = None
+    """Whether to check the code in docs too; None for what the settings say."""
 
 
 def lint_paths(paths: Iterable[str], selection: Selection | None = None) -> list[Diagnostic]:
@@ -80,6 +84,7 @@ def run(request: Request, progress: Progress | None = None) -> Report:
     ]
     if cache is not None:
         cache.save()
+    shown = Shown()
     return Report(
         diagnostics=tuple(diagnostics),
         failures=(
@@ -89,12 +94,15 @@ def run(request: Request, progress: Progress | None = None) -> Report:
         ),
         files=len(files),
         checked=tuple(files),
-        text=_text_of,
+        text=shown.text,
         pages=_Manual(),
         version=__version__,
         fixing=fixing,
         mended=written,
         diff=diff,
+        cells=shown.cells,
+        file_line=shown.file_line,
+        notices=tuple(_in_other_languages(request.paths)),
     )
 
 
@@ -167,9 +175,9 @@ def run_text(data: bytes, named: str | None, request: Request) -> Report:
         if not request.diff:
             result = guarded(filename, lambda: lint_bytes(mended.after, filename, settings))
     try:
-        text = decode(data if request.diff else mended.after, filename).text
+        shown = Shown({filename: decode(data if request.diff else mended.after, filename).text})
     except SourceError:
-        text = ""
+        shown = Shown({filename: ""})
     return Report(
         diagnostics=(*_settings_findings([File(filename, settings)], None), *result.diagnostics),
         failures=(
@@ -178,13 +186,14 @@ def run_text(data: bytes, named: str | None, request: Request) -> Report:
         ),
         files=1,
         checked=(File(filename, settings),),
-        text=lambda name: text if name == filename else _text_of(name),
+        text=shown.text,
         pages=_Manual(),
         version=__version__,
         fixing=fixing,
         mended=mended.diagnostics,
         diff=as_diff(mended, named is not None) if request.diff else None,
         fixed_text=mended.after if mend and not request.diff else None,
+        cells=shown.cells,
     )
 
 
@@ -218,7 +227,10 @@ class _Layered(SettingsFinder):
     def for_folder(self, folder: str | os.PathLike[str]) -> Settings:
         base = super().for_folder(folder)
         if id(base) not in self._layered:
-            self._layered[id(base)] = (base, base.over(self._request.selection, self._request.target_torch))
+            layered = base.over(self._request.selection, self._request.target_torch)
+            if self._request.include_docs is not None:
+                layered = replace(layered, include_docs=self._request.include_docs)
+            self._layered[id(base)] = (base, layered)
         return self._layered[id(base)][1]
 
 
@@ -356,8 +368,9 @@ def _without_busy_comments(found: list[Diagnostic], hidden: list[Diagnostic]) ->
     from msalint.registry import load
 
     busy: dict[str, set[Span]] = {}
+    shown = Shown()
     for one in hidden:
-        comments = suppress.find(_text_of(one.filename))
+        comments = suppress.find(shown.text(one.filename))
         spans = (comment.span for comment in comments if suppress.apply([one], [comment], load().codes).hidden)
         busy.setdefault(os.path.abspath(one.filename), set()).update(spans)
     return [
@@ -384,8 +397,15 @@ def _with_known_steps(one: Diagnostic, known: dict[str, File]) -> Diagnostic:
     return replace(one, trail=tuple(named(step) for step in one.trail))
 
 
-def _text_of(filename: str) -> str:
-    try:
-        return read(filename).text
-    except SourceError:
-        return ""
+def _in_other_languages(paths: Iterable[str]) -> Iterator[str]:
+    """A word about each notebook that was asked for by name and is in a language that isn't checked."""
+    for path in paths:
+        if path.lower().endswith(NOTEBOOK) and os.path.isfile(path):
+            from msalint.documents.notebook import foreign_language
+
+            try:
+                language = foreign_language(read(path).text)
+            except SourceError:
+                continue
+            if language is not None:
+                yield f"{path}: left out: the code of this notebook is {language}, not Python"

@@ -87,6 +87,8 @@ class Settings:
     fix_rules: FixRules = FixRules()
     target_torch: str | None = None
     """The torch version that the checked code is for, such as "2.4"; None for the newest known."""
+    include_docs: bool = False
+    """Whether the code in docstrings, Markdown and reStructuredText is checked too."""
     cache_dir: str | None = None
     """The folder of the cache, from `root`; None for the usual one."""
     baseline: str | None = None
@@ -174,6 +176,7 @@ def _settings(files: Sequence[Table], overrides: Table | None, root: str) -> Set
             extend_unsafe=_stripped(values.get("extend-unsafe-fixes", ())),
         ),
         target_torch=check_torch(values.get("target-torch")),
+        include_docs=values.get("include-docs", False),
         cache_dir=values.get("cache-dir"),
         baseline=values.get("baseline"),
         words=tuple((table.name, table.rules()) for table in files),

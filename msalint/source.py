@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import io
 import re
@@ -96,12 +97,19 @@ def read(path: str | Path) -> Source:
     return decode(data, str(path))
 
 
+NO_CODING_LINE = (".ipynb", ".md", ".markdown", ".mdx", ".rst")
+"""Files that hold Python and are none: they are UTF-8, and a heading such as "# Coding: basics" is only a heading."""
+
+
 def decode(data: bytes, filename: str) -> Source:
     """Decode by the byte order mark or the coding line (PEP 263). Raises SourceError, see `read`."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise SourceError("the file is UTF-16, which Python doesn't read: save it as UTF-8")
+    head = data
+    if filename.lower().endswith(NO_CODING_LINE):
+        head = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
     try:
-        encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(head).readline)
     except SyntaxError as error:
         raise SourceError(_coding_line(data, str(error))) from error
     bom = encoding == "utf-8-sig"

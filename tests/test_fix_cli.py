@@ -326,7 +326,7 @@ def test_a_file_that_changes_while_it_is_checked_is_left_alone(msalint_: Run, mo
         return really(*arguments, **named)  # type: ignore[arg-type]
 
     write("a.py", VIEW)
-    monkeypatch.setattr("msalint.mending.fix_source", meanwhile)
+    monkeypatch.setattr("msalint.fix_document.fix_source", meanwhile)
     done = msalint_("--fix")
     assert done.code == 2 and "a.py: this file was changed by someone else" in done.err
     assert read("a.py").decode() == VIEW + "# saved by an editor\n"

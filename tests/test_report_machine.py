@@ -54,17 +54,20 @@ def test_json_has_the_keys_of_ruff_and_ours(here: Path) -> None:
         "level": "error",
         "message": "merges 100% of H, d:\nraises",
         "filename": str(here / "src/a b.py"),
+        "cell": None,
         "location": {"row": 10, "column": 21},
         "end_location": {"row": 10, "column": 42},
         "trail": [
             {
                 "filename": str(here / "src/a b.py"),
+                "cell": None,
                 "location": {"row": 5, "column": 15},
                 "end_location": {"row": 5, "column": 38},
                 "message": "made non-contiguous here",
             },
             {
                 "filename": "/elsewhere/helper.py",
+                "cell": None,
                 "location": {"row": 1, "column": 1},
                 "end_location": {"row": 1, "column": 2},
                 "message": "called here",
@@ -77,6 +80,7 @@ def test_json_has_the_keys_of_ruff_and_ours(here: Path) -> None:
             "edits": [
                 {
                     "content": ".contiguous()",
+                    "cell": None,
                     "location": {"row": 10, "column": 28},
                     "end_location": {"row": 10, "column": 28},
                 }

@@ -20,7 +20,7 @@ from msalint.cli.adoption import (
     yardsticks,
 )
 from msalint.cli.caching import Caching, caching_options
-from msalint.cli.fixes import Fixes, exit_code, fix_options, is_silent, print_closing, print_text, takes_stdout
+from msalint.cli.fixes import Fixes, closing, exit_code, fix_options, is_silent, print_text, takes_stdout
 from msalint.cli.groups import options_of
 from msalint.cli.showing import Showing, show, showing_options
 from msalint.cli.sources import Sources, resolved, sources_options
@@ -51,6 +51,7 @@ class Output:
     """How a report is shown."""
 
     output_format: str
+    output_file: str | None
     statistics: bool
     quiet: bool
     color: str
@@ -58,7 +59,23 @@ class Output:
 
 output_options = options_of(
     Output,
-    click.option("--output-format", type=click.Choice(FORMATS), default="full", show_default=True),
+    click.option(
+        "--output-format",
+        type=click.Choice(FORMATS),
+        default="full",
+        show_default=True,
+        envvar="MSALINT_OUTPUT_FORMAT",
+        show_envvar=True,
+    ),
+    click.option(
+        "--output-file",
+        "-o",
+        type=click.Path(),
+        metavar="FILE",
+        envvar="MSALINT_OUTPUT_FILE",
+        show_envvar=True,
+        help="Write the report to a file instead of stdout.",
+    ),
     click.option("--statistics", is_flag=True, help="Count the findings of each rule instead of listing them."),
     click.option("--quiet", "-q", is_flag=True, help="Print findings and nothing else."),
     click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True),
@@ -72,6 +89,11 @@ output_options = options_of(
 @click.option("--ignore", multiple=True, callback=_words, metavar=_RULES, help="Leave out these rules.")
 @output_options
 @fix_options
+@click.option(
+    "--include-docs/--no-include-docs",
+    default=None,
+    help="Check code in docstrings, Markdown and reStructuredText too.",
+)
 @click.option("--stdin-filename", metavar="FILE", help="The name of what comes on stdin (path `-`).")
 @click.option("--jobs", "-j", type=click.IntRange(min=0), default=0, metavar="N", help="Processes; 0 chooses.")
 @caching_options
@@ -91,6 +113,7 @@ def command(
     target_torch: str | None,
     force_exclude: bool,
     exit_zero: bool,
+    include_docs: bool | None,
     output: Output,
     caching: Caching,
     sources: Sources,
@@ -123,6 +146,7 @@ def command(
         cache_dir=caching.cache_dir,
         fixing=fixing_beside(adoption, fixes),
         diff=fixes.diff,
+        include_docs=include_docs,
     )
     _refuse_unknown((*request.selection.selectors(), *(overrides.rules() if overrides else ())))
     try:
@@ -158,22 +182,33 @@ def _refuse_unknown(words: tuple[str, ...]) -> None:
 def _print(report: Report, output: Output) -> None:
     from msalint import report as reports
 
-    painted = _colored(output.color)
+    painted = _colored(output.color) and output.output_file is None
     print_text(report)
+    shown = ""
     if not is_silent(report):
         if output.statistics:
             shown = reports.statistics(report)
         else:
             shown = reports.render(report, output.output_format, color=painted)
+    last = "" if output.quiet or output.output_format not in reports.FOR_PEOPLE else closing(report)
+    if output.output_file is not None:
+        from msalint.cli.output_file import write
+
+        write(output.output_file, shown + last)
+    else:
         click.echo(shown, nl=False, color=painted, err=takes_stdout(report))
+    for notice in () if output.quiet else report.notices:
+        click.echo(f"warning: {notice}", err=True)
     for failure in report.failures:
         click.echo(f"error: {failure.message}", err=True)
         if failure.detail:
             if os.environ.get("MSALINT_DEBUG"):
                 click.echo(failure.detail, err=True, nl=False)
             click.echo("  This is a fault of msalint: please report it (MSALINT_DEBUG=1 shows where).", err=True)
-    if not output.quiet and output.output_format in ("full", "concise"):
-        print_closing(report, output.output_format)
+    if last and output.output_file is None:
+        click.echo(
+            last, nl=False, err=takes_stdout(report) or (not sys.stdout.isatty() and output.output_format != "full")
+        )
 
 
 def _colored(color: str) -> bool:

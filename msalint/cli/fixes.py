@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -66,16 +65,13 @@ def print_text(report: Report) -> None:
         click.echo(report.fixed_text, nl=False)
 
 
-def print_closing(report: Report, output_format: str) -> None:
-    """The last lines for people; beside a list for programs they go to stderr."""
+def closing(report: Report) -> str:
+    """The last lines for people."""
     from msalint.report.closing import fixes_made, fixes_only, summary
 
-    err = takes_stdout(report) or (not sys.stdout.isatty() and output_format != "full")
-    if report.fixing.show_fixes and report.diff is None and (made := fixes_made(report)):
-        click.echo(f"\n{made}\n", err=err)
-    closing = fixes_only(report) if is_silent(report) else summary(report)
-    if closing:
-        click.echo(closing, err=err)
+    made = fixes_made(report) if report.fixing.show_fixes and report.diff is None else ""
+    last = fixes_only(report) if is_silent(report) else summary(report)
+    return (f"\n{made}\n\n" if made else "") + (f"{last}\n" if last else "")
 
 
 def exit_code(report: Report, fixes: Fixes, exit_zero: bool) -> int:

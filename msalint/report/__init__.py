@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from msalint.diagnostic import Diagnostic
+from msalint.diagnostic import Diagnostic, Position, Span
+from msalint.documents.cells import Cells, Place
 from msalint.fix import applicable
 from msalint.settings import Fixing
 
@@ -16,7 +17,22 @@ if TYPE_CHECKING:
     from msalint.docs import Page
     from msalint.files import File
 
-FORMATS = ("full", "concise", "json", "sarif", "github")
+FORMATS = (
+    "full",
+    "concise",
+    "grouped",
+    "json",
+    "json-lines",
+    "junit",
+    "github",
+    "gitlab",
+    "pylint",
+    "rdjson",
+    "azure",
+    "sarif",
+)
+FOR_PEOPLE = ("full", "concise", "grouped")
+"""The formats that a summary stands below."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +46,11 @@ class Failure:
 
 @dataclass(frozen=True)
 class Report:
-    """All that a run found. `text` gives the source of a file by its name, "" where it can't be had."""
+    """All that a run found.
+
+    `text` gives the source of a file by its name, "" where it can't be had, and `cells` what of it is which cell, None
+    for all that is no notebook. Positions of a notebook count through the code of all its cells.
+    """
 
     diagnostics: tuple[Diagnostic, ...]
     failures: tuple[Failure, ...] = ()
@@ -40,6 +60,11 @@ class Report:
     text: Callable[[str], str] = field(default=lambda filename: "", compare=False)
     pages: Sequence[Page] = ()
     version: str = ""
+    cells: Callable[[str], Cells | None] = field(default=lambda filename: None, compare=False)
+    file_line: Callable[[str, int], int] = field(default=lambda filename, line: line, compare=False)
+    """The line of the file itself that a line of `text` is written on: another one in a notebook's JSON."""
+    notices: tuple[str, ...] = ()
+    """What the person should know besides: no findings, no failures."""
     fixing: Fixing = field(default_factory=Fixing)
     mended: tuple[Diagnostic, ...] = ()
     """What fixes took away, or, where there is a `diff`, would take away."""
@@ -62,10 +87,26 @@ class Report:
             return 0
         return sum(applicable(one.fix, unsafe=True) and not self.fixable(one) for one in self.diagnostics)
 
+    def place(self, filename: str, position: Position) -> Place:
+        """A position as the reader of that file counts it."""
+        cells = self.cells(filename)
+        return Place(None, *position) if cells is None else cells.place(position)
+
+    def span_in_file(self, one: Diagnostic) -> Span:
+        """The stretch of the file itself, for readers that know no cells: they are shown a notebook's beginning."""
+        if self.place(one.filename, one.span.start).cell is None:
+            return one.span
+        return Span(Position(1, 1), Position(1, 1))
+
+    def message_in_file(self, one: Diagnostic) -> str:
+        """The message for readers that know no cells: in a notebook it begins with the place, `cell 3:4:8: ...`."""
+        place = self.place(one.filename, one.span.start)
+        return one.message if place.cell is None else f"{place}: {one.message}"
+
 
 def render(report: Report, style: str, *, color: bool = False) -> str:
     """The report in one of FORMATS."""
-    module = import_module(f"msalint.report.{style}")
+    module = import_module(f"msalint.report.{style.replace('-', '_')}")
     rendered: str = module.render(report, color=color)
     return rendered
 

@@ -9,4 +9,4 @@ from msalint.report.paint import Paint
 
 def render(report: Report, *, color: bool = False) -> str:
     paint = Paint(color)
-    return "".join(headline(one, paint, marked=report.marked(one)) + "\n" for one in report.diagnostics)
+    return "".join(headline(one, report, paint) + "\n" for one in report.diagnostics)

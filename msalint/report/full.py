@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from msalint.diagnostic import Diagnostic, Fix, Position, Safety, Span
+from msalint.documents.cells import Cells
 from msalint.fix import apply, touched
 from msalint.report import Report
 from msalint.report.paint import Paint
@@ -21,41 +22,59 @@ LONGEST_DIFF = 6
 
 def render(report: Report, *, color: bool = False) -> str:
     paint = Paint(color)
-    tables: dict[str, LineTable] = {}
+    sources: dict[str, _Source] = {}
 
-    def lines_of(filename: str) -> LineTable:
-        if filename not in tables:
-            tables[filename] = LineTable(report.text(filename))
-        return tables[filename]
+    def source_of(filename: str) -> _Source:
+        if filename not in sources:
+            sources[filename] = _Source(report.text(filename), report.cells(filename))
+        return sources[filename]
 
-    blocks = [_block(one, lines_of(one.filename), paint, report.marked(one)) for one in report.diagnostics]
+    blocks = [_block(one, source_of(one.filename), report, paint) for one in report.diagnostics]
     return "".join(block + "\n" for block in blocks)
 
 
-def headline(one: Diagnostic, paint: Paint, *, marked: bool = False) -> str:
+def headline(one: Diagnostic, report: Report, paint: Paint) -> str:
     """`src/attention.py:21:16: MSA101 [error] [*] the sentence`; the star says that `--fix` can mend it."""
-    line, column = one.span.start
-    place = paint("place", f"{one.filename}:{line}:{column}:")
+    place = paint("place", f"{one.filename}:{report.place(one.filename, one.span.start)}:")
+    return f"{place} {verdict(one, report, paint)}"
+
+
+def verdict(one: Diagnostic, report: Report, paint: Paint) -> str:
+    """`MSA101 [error] [*] the sentence`"""
     level = paint.level(one.level)
-    star = f"[{paint('help', '*')}] " if marked else ""
-    return f"{place} {level(one.code)} [{level(one.level.value)}] {star}{one.message}"
+    star = f"[{paint('help', '*')}] " if report.marked(one) else ""
+    return f"{level(one.code)} [{level(one.level.value)}] {star}{one.message}"
 
 
-def _block(one: Diagnostic, lines: LineTable, paint: Paint, marked: bool) -> str:
+class _Source(LineTable):
+    """The lines of a file, with the numbers that its reader knows them by: those of a cell begin at 1."""
+
+    def __init__(self, text: str, cells: Cells | None) -> None:
+        super().__init__(text)
+        self._cells = cells
+
+    def number(self, line: int) -> int:
+        return line if self._cells is None else self._cells.place(Position(line, 1)).line
+
+    def cell(self, line: int) -> int | None:
+        return None if self._cells is None else self._cells.place(Position(line, 1)).cell
+
+
+def _block(one: Diagnostic, lines: _Source, report: Report, paint: Paint) -> str:
     here = [step for step in one.trail if step.filename == one.filename]
     marks = [_Mark(one.span, one.name, main=True), *(_Mark(step.span, step.message) for step in here)]
     shown = [mark for mark in marks if 1 <= mark.span.start.line <= len(lines) and lines.text]
-    last = max((mark.span.start.line for mark in shown), default=1)
+    last = max((lines.number(mark.span.start.line) for mark in shown), default=1)
     diff = _diff(one, lines)
     width = len(str(max([last, *(number for number, _, _ in diff)])))
-    out = [headline(one, paint, marked=marked)]
+    out = [headline(one, report, paint)]
     edge = " " * width + " " + paint("gutter", "|")
     if shown:
         out += [edge, *_frame(shown, lines, width, paint, one), edge]
     for step in one.trail:
         if step.filename != one.filename:
-            line, column = step.span.start
-            out.append(f"{' ' * width} {paint('gutter', '=')} note: {step.filename}:{line}:{column}: {step.message}")
+            place = report.place(step.filename, step.span.start)
+            out.append(f"{' ' * width} {paint('gutter', '=')} note: {step.filename}:{place}: {step.message}")
     if one.help:
         note = _safety(one.fix)
         out.append(f"{' ' * width} {paint('gutter', '=')} {paint('help', 'help')}: {one.help}{note}")
@@ -84,13 +103,16 @@ class _Mark:
     main: bool = False
 
 
-def _frame(marks: list[_Mark], lines: LineTable, width: int, paint: Paint, one: Diagnostic) -> Iterable[str]:
+def _frame(marks: list[_Mark], lines: _Source, width: int, paint: Paint, one: Diagnostic) -> Iterable[str]:
     by_line: dict[int, list[_Mark]] = {}
     for mark in dict.fromkeys(marks):
         by_line.setdefault(mark.span.start.line, []).append(mark)
     previous = None
+    in_many_cells = len({lines.cell(number) for number in by_line}) > 1
     for number in sorted(by_line):
-        if previous is not None:
+        if in_many_cells and (previous is None or lines.cell(number) != lines.cell(previous)):
+            yield " " * width + " " + paint("gutter", f"::: cell {lines.cell(number)}")
+        elif previous is not None:
             yield from _between(previous, number, lines, width, paint)
         yield _source_line(number, lines, width, paint)
         for mark in sorted(by_line[number], key=lambda mark: (mark.main, mark.span.start.column), reverse=True):
@@ -100,7 +122,7 @@ def _frame(marks: list[_Mark], lines: LineTable, width: int, paint: Paint, one: 
         previous = number
 
 
-def _between(above: int, below: int, lines: LineTable, width: int, paint: Paint) -> Iterable[str]:
+def _between(above: int, below: int, lines: _Source, width: int, paint: Paint) -> Iterable[str]:
     """The lines between two marked ones, or dots where there are too many of them."""
     if below - above - 1 > LONGEST_GAP:
         yield paint("gutter", "." * max(3, width))
@@ -109,8 +131,8 @@ def _between(above: int, below: int, lines: LineTable, width: int, paint: Paint)
         yield _source_line(number, lines, width, paint)
 
 
-def _source_line(number: int, lines: LineTable, width: int, paint: Paint) -> str:
-    return f"{paint('gutter', f'{number:>{width}} |')} {_untabbed(lines.line(number))}".rstrip()
+def _source_line(number: int, lines: _Source, width: int, paint: Paint) -> str:
+    return f"{paint('gutter', f'{lines.number(number):>{width}} |')} {_untabbed(lines.line(number))}".rstrip()
 
 
 def _underline(mark: _Mark, lines: LineTable, paint: Paint, role: str) -> str:
@@ -139,7 +161,7 @@ def cells(text: str) -> int:
     )
 
 
-def _diff(one: Diagnostic, lines: LineTable) -> list[tuple[int, str, str]]:
+def _diff(one: Diagnostic, lines: _Source) -> list[tuple[int, str, str]]:
     """The lines that a fix changes, as (number, "removed" or "added", text); none if it is too long to show."""
     place = touched(one.fix) if one.fix else None
     if place is None or not lines.text:
@@ -161,6 +183,7 @@ def _diff(one: Diagnostic, lines: LineTable) -> list[tuple[int, str, str]]:
         before, after, first = before[1:], after[1:], first + 1
     if len(before) + len(after) > 2 * LONGEST_DIFF:
         return []
+    first = lines.number(first)
     rows = [(first + number, "removed", _untabbed(text)) for number, text in enumerate(before)]
     return rows + [(first + number, "added", _untabbed(text)) for number, text in enumerate(after)]
 

@@ -1,4 +1,4 @@
-"""A JSON array with ruff's keys (code, name, filename, location, end_location, message, url, fix), level and trail."""
+"""A JSON array with ruff's keys (cell, code, name, filename, location, end_location, ...), level, help and trail."""
 
 from __future__ import annotations
 
@@ -6,55 +6,52 @@ import json
 import os
 from typing import Any
 
-from msalint.diagnostic import Diagnostic, Fix, Position
+from msalint.diagnostic import Diagnostic, Fix, Span
 from msalint.report import Report
 
 
 def render(report: Report, *, color: bool = False) -> str:
-    return json.dumps([as_dict(one) for one in report.diagnostics], indent=2) + "\n"
+    return json.dumps([as_dict(one, report) for one in report.diagnostics], indent=2) + "\n"
 
 
-def as_dict(one: Diagnostic) -> dict[str, Any]:
+def as_dict(one: Diagnostic, report: Report) -> dict[str, Any]:
     return {
         "code": one.code,
         "name": one.name,
         "level": one.level.value,
         "message": one.message,
-        "filename": os.path.abspath(one.filename) if one.filename != "<stdin>" else one.filename,
-        "location": _position(one.span.start),
-        "end_location": _position(one.span.end),
+        "filename": _path(one.filename),
+        **_stretch(one.filename, one.span, report),
         "trail": [
-            {
-                "filename": os.path.abspath(step.filename) if step.filename != "<stdin>" else step.filename,
-                "location": _position(step.span.start),
-                "end_location": _position(step.span.end),
-                "message": step.message,
-            }
+            {"filename": _path(step.filename), **_stretch(step.filename, step.span, report), "message": step.message}
             for step in one.trail
         ],
         "help": one.help,
-        "fix": _fix(one.fix),
+        "fix": _fix(one.filename, one.fix, report),
         "url": one.url,
     }
 
 
-def _position(position: Position) -> dict[str, int]:
-    return {"row": position.line, "column": position.column}
+def _path(filename: str) -> str:
+    return filename if filename.startswith("<") else os.path.abspath(filename)
 
 
-def _fix(fix: Fix | None) -> dict[str, Any] | None:
+def _stretch(filename: str, span: Span, report: Report) -> dict[str, Any]:
+    """The place of something; rows of a notebook count from the beginning of `cell`, which is null elsewhere."""
+    start, end = (report.place(filename, position) for position in span)
+    return {
+        "cell": start.cell,
+        "location": {"row": start.line, "column": start.column},
+        "end_location": {"row": end.line, "column": end.column},
+    }
+
+
+def _fix(filename: str, fix: Fix | None, report: Report) -> dict[str, Any] | None:
     if fix is None:
         return None
     return {
         "applicability": fix.safety.value,
         "message": fix.title,
-        "edits": [
-            {
-                "content": edit.text,
-                "location": _position(edit.span.start),
-                "end_location": _position(edit.span.end),
-            }
-            for edit in fix.edits
-        ],
+        "edits": [{"content": edit.text, **_stretch(filename, edit.span, report)} for edit in fix.edits],
         "imports": list(fix.imports),
     }

@@ -30,7 +30,7 @@ def render(report: Report, *, color: bool = False) -> str:
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {ROOT: {"uri": Path.cwd().as_uri() + "/"}},
         "invocations": [_invocation(report)],
-        "results": [_result(one, rules) for one in report.diagnostics],
+        "results": [_result(one, rules, report) for one in report.diagnostics],
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
@@ -61,33 +61,39 @@ def _invocation(report: Report) -> dict[str, Any]:
     }
 
 
-def _result(one: Diagnostic, rules: dict[str, int]) -> dict[str, Any]:
+def _result(one: Diagnostic, rules: dict[str, int], report: Report) -> dict[str, Any]:
     result: dict[str, Any] = {
         "ruleId": one.code,
         "level": one.level.value,
-        "message": {"text": one.message + (f"\nhelp: {one.help}" if one.help else "")},
-        "locations": [_location(one.filename, one.span)],
+        "message": {"text": report.message_in_file(one) + (f"\nhelp: {one.help}" if one.help else "")},
+        "locations": [_location(report, one.filename, one.span)],
     }
     if one.code in rules:
         result["ruleIndex"] = rules[one.code]
     if one.trail:
         result["relatedLocations"] = [
-            {"id": number} | _location(step.filename, step.span, step.message)
+            {"id": number} | _location(report, step.filename, step.span, step.message)
             for number, step in enumerate(one.trail, 1)
         ]
         steps = [
             *((step.filename, step.span, step.message) for step in one.trail),
             (one.filename, one.span, one.message),
         ]
-        flow = [{"location": _location(*step)} for step in steps]
+        flow = [{"location": _location(report, *step)} for step in steps]
         result["codeFlows"] = [{"threadFlows": [{"locations": flow}]}]
-    if one.fix and one.fix.edits:
+    if one.fix and one.fix.edits and report.cells(one.filename) is None:
         result["fixes"] = [_fix(one.filename, one.fix)]
     return result
 
 
-def _location(filename: str, span: Span, message: str | None = None) -> dict[str, Any]:
-    place: dict[str, Any] = {"physicalLocation": {"artifactLocation": _artifact(filename), "region": _region(span)}}
+def _location(report: Report, filename: str, span: Span, message: str | None = None) -> dict[str, Any]:
+    """A place in a file; in a notebook, whose cells SARIF has no lines for, its cell by name."""
+    start = report.place(filename, span.start)
+    place: dict[str, Any] = {"physicalLocation": {"artifactLocation": _artifact(filename)}}
+    if start.cell is None:
+        place["physicalLocation"]["region"] = _region(span)
+    else:
+        place["logicalLocations"] = [{"name": f"cell {start.cell}", "fullyQualifiedName": str(start)}]
     return place | ({"message": {"text": message}} if message else {})
 
 
