@@ -119,12 +119,12 @@ def lint_piece(
 ) -> list[Diagnostic]:
     """What is wrong with a text that is, or may come, in the place of a piece. Positions are the text's.
 
-    Examples in prose may leave out the usual imports, and be no Python at all.
+    Examples in prose may leave out the usual imports, be no Python at all, and show a suppression for its own sake.
     """
     if not piece.prose:
         return lint_source(text, filename, settings, project=project)
     found = lint_source(with_usual_imports(text), filename, settings, project=project)
-    return [one for one in found if one.code not in (about.SYNTAX_ERROR, about.GAVE_UP)]
+    return [one for one in found if one.code not in (about.SYNTAX_ERROR, about.GAVE_UP, about.UNUSED)]
 
 
 def lint_file(path: str, settings: Settings | None = None, project: Project | None = None) -> list[Diagnostic]:
