@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("diagnostic", "shapes", "encoded", "keys"),
-    ("source", "rewrite", "tables", "changed"),
+    ("source", "rewrite", "tables", "changed", "watching"),
     ("fix_imports",),
     ("settings", "baseline"),
     ("syntax",),
@@ -64,6 +64,7 @@ ALLOWED_LIBRARIES = {
     "libcst": {"syntax"},
     "click": {"cli"},
     "pathspec": {"files"},
+    "watchfiles": {"watching"},
     "torch": {"runtime"},
     "jaxtyping": {"runtime"},
     "beartype": {"runtime"},

@@ -24,6 +24,7 @@ from msalint.cli.fixes import Fixes, closing, exit_code, fix_options, is_silent,
 from msalint.cli.groups import options_of
 from msalint.cli.showing import Showing, show, showing_options
 from msalint.cli.sources import Sources, resolved, sources_options
+from msalint.cli.watch import watched
 from msalint.report import FORMATS, Report
 from msalint.settings import Selection, SettingsError, check_torch
 
@@ -101,6 +102,7 @@ output_options = options_of(
 @showing_options
 @adoption_options
 @click.option("--target-torch", callback=_torch, metavar="VERSION", help="The torch version the code is for.")
+@click.option("--watch", "-w", is_flag=True, help="Check again whenever a file changes (needs msalint[watch]).")
 @click.option("--force-exclude", is_flag=True, help="Leave out excluded files even if they are named.")
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 even if something was found.")
 def command(
@@ -111,6 +113,7 @@ def command(
     stdin_filename: str | None,
     jobs: int,
     target_torch: str | None,
+    watch: bool,
     force_exclude: bool,
     exit_zero: bool,
     include_docs: bool | None,
@@ -149,24 +152,28 @@ def command(
         include_docs=include_docs,
     )
     _refuse_unknown((*request.selection.selectors(), *(overrides.rules() if overrides else ())))
-    try:
-        shown = show(showing, request)
-        if shown is not None:
-            return shown
-        held = yardsticks(adoption, request)
-        if "-" in paths:
-            if len(paths) > 1:
-                raise click.UsageError("`-` (stdin) can't be mixed with other paths")
-            report = run_text(sys.stdin.buffer.read(), stdin_filename, request)
-        else:
-            report = run(request, _progress(output.quiet))
-        report, code = adopt(adoption, held, report, output.quiet)
+    if "-" in paths and (len(paths) > 1 or watch):
+        raise click.UsageError("`-` (stdin) can't be mixed with other paths, nor be watched")
+
+    def once() -> int:
+        try:
+            held = yardsticks(adoption, request)
+            if "-" in paths:
+                report = run_text(sys.stdin.buffer.read(), stdin_filename, request)
+            else:
+                report = run(request, _progress(output.quiet))
+            report, code = adopt(adoption, held, report, output.quiet)
+        except SettingsError as error:
+            raise click.ClickException(str(error)) from error
         if code is not None:
             return code
-    except SettingsError as error:
-        raise click.ClickException(str(error)) from error
-    _print(report, output)
-    return exit_code(report, fixes, exit_zero)
+        _print(report, output)
+        return exit_code(report, fixes, exit_zero)
+
+    if watch:
+        return watched(request, once)
+    shown = show(showing, request)
+    return once() if shown is None else shown
 
 
 def _refuse_unknown(words: tuple[str, ...]) -> None:

@@ -33,8 +33,12 @@ def show(showing: Showing, request: Request) -> int | None:
     if not showing.show_files and not showing.show_settings:
         return None
     from msalint.runner import found_files
+    from msalint.settings import SettingsError
 
-    files, failures = found_files(request)
+    try:
+        files, failures = found_files(request)
+    except SettingsError as error:
+        raise click.ClickException(str(error)) from error
     for failure in failures:
         click.echo(f"error: {failure.message}", err=True)
     if showing.show_files:
