@@ -56,6 +56,11 @@ class Cache:
         self._changed: dict[str, set[str]] = {}
         self._settings: dict[int, tuple[Settings, str]] = {}
 
+    def may_know(self, file: File) -> bool:
+        """Whether some result of a file is kept, so that it pays to read the file."""
+        folder, name = os.path.split(os.path.abspath(file.path))
+        return name in self._pack(folder)
+
     def known(self, file: File, digest: str, project: Project) -> Known | None:
         """What a file of these bytes is known to give; None if it isn't known, or some module it rests on changed."""
         folder, name = os.path.split(os.path.abspath(file.path))

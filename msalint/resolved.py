@@ -39,8 +39,10 @@ def _values(file: File) -> dict[str, Any]:
     }
     for key in KEYS:
         field = key.name.replace("-", "_")
-        if key.name not in values and hasattr(settings, field):
-            values[key.name] = getattr(settings, field)
+        for part in (settings, settings.fixing, settings.fix_rules):
+            for name in (field, field.removesuffix("_fixes")):
+                if hasattr(part, name):
+                    values.setdefault(key.name, getattr(part, name))
     return values
 
 

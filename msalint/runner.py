@@ -266,7 +266,7 @@ def _results(files: Sequence[File], request: Request, cache: Cache | None) -> Ge
 
 
 def _known(file: File, cache: Cache, project: Project) -> Result | None:
-    if not os.path.isfile(file.path):  # a pipe can be read only once
+    if not cache.may_know(file) or not os.path.isfile(file.path):  # a pipe can be read only once
         return None
     try:
         with open(file.path, "rb") as opened:

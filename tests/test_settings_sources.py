@@ -232,6 +232,7 @@ def test_the_settings_of_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert out.startswith("# a.py: msalint.toml, which extends base.toml\n")
     assert 'target-torch = "2.4"\n' in out
     assert 'per-file-ignores = { "a.py" = ["MSA101"] }\n' in out
+    assert "unfixable = []\n" in out and "# fix is not set\n" in out and "extend-safe-fixes = []\n" in out
     assert "#   MSA102  " in out and "#   MSA101  " not in out and "#   MSA201  " not in out
     put("again.toml", out)
     assert settings_of("again.toml").target_torch == "2.4"
