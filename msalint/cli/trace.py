@@ -8,6 +8,7 @@ import click
 
 if TYPE_CHECKING:
     from msalint.runtime.request import Request
+    from msalint.runtime.static_comparison import StaticClaim
     from msalint.runtime.trace_target import TargetTrace
 
 MASKS = ("none", "causal", "padding", "both")
@@ -131,15 +132,25 @@ def _trace(request: Request, target: str, output_format: str, against_static: bo
 
 def _agrees(traced: TargetTrace, as_json: bool) -> bool:
     """Print what reading the target's code says beside the run; whether they agree."""
-    from msalint.flow.drawing import draw
-    from msalint.runtime.static_comparison import compare, comparison_table, read_drawing
-    from msalint.source import SourceError, read
+    from msalint.runtime.static_comparison import compare, comparison_table
+    from msalint.source import SourceError
 
     filename, name = traced.source
     try:
-        drawing = draw(read(filename).text, filename, name)
+        compared = compare(claims_of(filename, name), traced.subject.call, filename)
     except (SourceError, LookupError) as error:
         raise click.ClickException(f"{filename}: {error}") from error
-    compared = compare(read_drawing(drawing), traced.subject.call, filename)
     click.echo(f"\nread from the code, and run\n{comparison_table(compared)}", nl=False, err=as_json)
     return all(one.reason is None for one in compared)
+
+
+def claims_of(filename: str, name: str) -> list[list[StaticClaim]]:
+    """What reading claims of a definition, path by path. Raises LookupError and `SourceError`."""
+    from msalint.flow.drawing import drawn_paths
+    from msalint.runtime.static_comparison import StaticClaim
+    from msalint.source import read
+
+    return [
+        [StaticClaim(line.number, line.name, line.axes, line.strided) for line in lines if line.name]
+        for lines in drawn_paths(read(filename).text, filename, name)
+    ]

@@ -45,6 +45,7 @@ from msalint.values import (
 MAX_DEPTH = 10
 """Calls of project functions inside one another."""
 
+_GROWING = frozenset("append add_module register_module".split())
 _LIST_METHODS = frozenset("append extend insert".split())
 _STRING_LIKE = frozenset("format join lower upper startswith endswith strip replace".split())
 
@@ -157,6 +158,8 @@ class Calls(Attributes, Iteration):
             return self._tensor_call(receiver, func, given, node)
         if isinstance(receiver, Items) and name in _LIST_METHODS:
             return self._list_call(receiver, func, given)
+        if isinstance(receiver, Layer) and receiver.kind == "Sequential" and name in _GROWING:
+            return self._sequential_grown(receiver, func, given)
         if isinstance(receiver, Layer) and name in _SELF_RETURNING:
             return self._told_the_mode(receiver, func) if name in {"train", "eval"} else receiver
         if isinstance(receiver, Library) and receiver.path == "builtins.super()":
@@ -200,6 +203,16 @@ class Calls(Attributes, Iteration):
         if func.name.endswith("_") and isinstance(func.value, (n.Name, n.Attr)) and isinstance(result, Tensor):
             self.bind(func.value, result, node)
         return result
+
+    def _sequential_grown(self, receiver: Layer, func: n.Attr, given: Arguments) -> Value:
+        """`layers.append(layer)` and `layers.add_module("name", layer)`: the layer comes last."""
+        added = given.args[-1:] or list(given.kwargs.values())[-1:]
+        for layer in added:
+            self.state.registry.register(layer)
+        grown = replace(receiver, children=(*receiver.children, *added))
+        if isinstance(func.value, (n.Name, n.Attr)):
+            self.bind(func.value, grown, func)
+        return grown if func.name == "append" else NONE
 
     def _list_call(self, receiver: Items, func: n.Attr, given: Arguments) -> Value:
         if func.name == "append" and given.args and isinstance(func.value, n.Attr):

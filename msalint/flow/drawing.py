@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from msalint.facts import AttentionSite, Bound, Fact, Multiplied, SdpaCalled, Softmaxed, Weighted
+from msalint.flow.interpreter import Interpreter
 from msalint.flow.paths import Analysis, Entry
 from msalint.flow.program import Program
 from msalint.flow.sites import unread_sites
-from msalint.shapes.axes import Axis, Layout, axis_name
+from msalint.shapes.axes import Atom, Axis, Layout, axis_name
+from msalint.shapes.size import Quotient, Size, Symbol
 from msalint.syntax import nodes as n
 from msalint.syntax.module import Module
 from msalint.values import ClassValue, Function, Tensor
@@ -38,10 +40,41 @@ def draw(text: str, filename: str, target: str | None = None) -> str:
     blocks = []
     for title, entry in _entries(program, module, target):
         interpreter = analysis.run(entry, {})
-        lines = list(_lines(interpreter.state))
+        lines = list(
+            {(line.number, line.name, line.shape): line for line in _lines(interpreter.state, filename)}.values()
+        )
         if lines or target is not None:
             blocks.append(_block(title, filename, lines))
     return "\n".join(blocks) if blocks else f"{filename}: nothing that binds a tensor\n"
+
+
+def drawn_paths(text: str, filename: str, target: str) -> list[list[DrawnLine]]:
+    """The lines of every path through one definition, the likeliest path first; a line for each time it is passed.
+
+    Raises LookupError for a target that the file does not have.
+    """
+    from msalint.project import Project
+
+    module = Module.from_text(text, filename)
+    program = Program(module, Project([filename]))
+    analysis = _EveryRun(program, trace=True)
+    for _, entry in _entries(program, module, target):
+        for _ in analysis.entry_facts(entry):
+            pass
+    return [list(_lines(run.state, filename)) for run in analysis.runs]
+
+
+class _EveryRun(Analysis):
+    """The analysis, with the interpreter of each path kept."""
+
+    def __init__(self, program: Program, trace: bool = False) -> None:
+        super().__init__(program, trace)
+        self.runs: list[Interpreter] = []
+
+    def run(self, entry: Entry, given: dict[str, bool]) -> Interpreter:
+        interpreter = super().run(entry, given)
+        self.runs.append(interpreter)
+        return interpreter
 
 
 def _entries(program: Program, module: Module, target: str | None) -> Iterator[tuple[str, Entry]]:
@@ -63,73 +96,119 @@ def _entries(program: Program, module: Module, target: str | None) -> Iterator[t
 
 
 @dataclass(frozen=True)
-class _Line:
+class DrawnLine:
+    """What a line binds, axes by name, or a step of attention that binds nothing (then `name` is empty)."""
+
     number: int
     name: str
-    shape: str
-    remarks: str
+    axes: tuple[str, ...]
+    remarks: tuple[str, ...]
+    strided: bool | None = None
+    """Whether the axes run in memory in another order than they stand, None if that is not known for sure."""
+
+    @property
+    def shape(self) -> str:
+        return f"({', '.join(self.axes)}{',' if len(self.axes) == 1 else ''})" if self.name else ""
 
 
-def _lines(state: State) -> Iterator[_Line]:
-    told: set[tuple[int, str, str]] = set()
+def _lines(state: State, filename: str) -> Iterator[DrawnLine]:
+    """The lines of one file in the order that the path went by."""
+    names = _Names(state)
     for fact in state.facts:
+        if fact.at.filename != filename:
+            continue
         if isinstance(fact, Bound):
             tensor = state.as_tensor(fact.value)
-            if tensor is None:
-                continue
-            line = _Line(
-                fact.at.span.start.line, fact.name, shape_of(state, tensor), ", ".join(_remarks(state, tensor))
-            )
+            if tensor is not None:
+                strided = _is_strided(state, tensor)
+                remarks = (*(["strided"] if strided else []), *_remarks(state, tensor))
+                yield DrawnLine(fact.at.span.start.line, fact.name, tuple(names.of(tensor)), remarks, strided)
         else:
-            line_of = _event(fact)
-            if line_of is None:
-                continue
-            line = line_of
-        key = (line.number, line.name, line.shape)
-        if key not in told:
-            told.add(key)
-            yield line
+            remark = _event(fact)
+            if remark:
+                yield DrawnLine(fact.at.span.start.line, "", (), (remark,))
 
 
-def _event(fact: Fact) -> _Line | None:
+def _event(fact: Fact) -> str:
     """The steps of attention that bind no name of their own."""
-    number = fact.at.span.start.line
     if isinstance(fact, Softmaxed) and fact.axis:
-        return _Line(number, "", "", f"softmax over {fact.axis}")
+        return f"softmax over {fact.axis}"
     if isinstance(fact, Weighted):
-        return _Line(number, "", "", f"weights times values, summed over {fact.contracted}")
+        return f"weights times values, summed over {fact.contracted}"
     if isinstance(fact, Multiplied):
-        left = axis_name(fact.product.contracted[0])
-        return _Line(number, "", "", f"queries times keys, summed over {left}")
+        return f"queries times keys, summed over {axis_name(fact.product.contracted[0])}"
     if isinstance(fact, SdpaCalled):
-        return _Line(number, "", "", f"attention over {fact.over_name or 'an axis that is not known'} ({fact.api})")
-    return None
+        return f"attention over {fact.over_name or 'an axis that is not known'} ({fact.api})"
+    return ""
 
 
-def shape_of(state: State, tensor: Tensor) -> str:
-    """The axes by the names that the code gives their sizes."""
+class _Names:
+    """The axes of one path by the names that the code gives their sizes, no name for two sizes.
+
+    A second size of the same name, such as the `n` of another function, is `n_2`.
+    """
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.owners: dict[str, Size] = {}
+
+    def of(self, tensor: Tensor) -> Iterator[str]:
+        tensor = self.state.resolve(tensor)
+        if tensor.lead is not None:
+            yield "..."
+        for axis in tensor.axes:
+            yield self._axis(axis)
+
+    def _axis(self, axis: Axis) -> str:
+        whole = self.state.size_of(axis)
+        alias = self.state.aliases.get(whole.key)
+        if alias:
+            return self._alone(alias, whole)
+        if len(axis) == 1:
+            return self._atom(axis[0])
+        parts = [self._atom(atom) for atom in axis]
+        return "*".join(_grouped(part) for part in parts) if parts else "1"
+
+    def _atom(self, atom: Atom) -> str:
+        size = self.state.relations.resolve(atom.size)
+        alias = self.state.aliases.get(size.key)
+        if alias:
+            return self._alone(alias, size)
+        return self._size(size) if size.constant is None else axis_name((atom,))
+
+    def _size(self, size: Size) -> str:
+        """The text of a size, every symbol in it by a name of its own."""
+        if size.symbol is not None and not isinstance(size.symbol, Quotient):
+            return self._alone(size.symbol.name, size)
+        return str(size.renamed(self._symbol))
+
+    def _symbol(self, symbol: Symbol) -> str:
+        return self._alone(self.state.aliases.get(Size.of(symbol).key, symbol.name), Size.of(symbol))
+
+    def _alone(self, name: str, size: Size) -> str:
+        number, spelled = 1, name
+        while name.isidentifier() and self.owners.setdefault(spelled, size) != size:
+            number += 1
+            spelled = f"{name}_{number}"
+        return spelled
+
+
+def _grouped(part: str) -> str:
+    return part if part.replace("_", "").replace(".", "").isalnum() else f"({part})"
+
+
+def _is_strided(state: State, tensor: Tensor) -> bool | None:
     tensor = state.resolve(tensor)
-    names = [_axis(state, axis) for axis in tensor.axes]
-    if tensor.lead is not None:
-        names.insert(0, "...")
-    return f"({', '.join(names)}{',' if len(names) == 1 else ''})"
-
-
-def _axis(state: State, axis: Axis) -> str:
-    whole = state.size_of(axis)
-    alias = state.aliases.get(whole.key)
-    if alias:
-        return alias
-    if len(axis) != 1:
-        return axis_name(axis) if not axis else "*".join(_axis(state, (atom,)) for atom in axis)
-    return state.aliases.get(state.relations.resolve(axis[0].size).key) or axis_name(axis)
+    layout = tensor.layout
+    if layout is None or layout.doubts or tensor.traits.implementation_layout:
+        return None
+    dense = Layout.dense(tensor.axes, tensor.lead)
+    # A gap is none where the slice took all there was.
+    return None if layout.order == dense.order and layout.gaps else layout != dense
 
 
 def _remarks(state: State, tensor: Tensor) -> Iterator[str]:
     traits = tensor.traits
-    tensor = state.resolve(tensor)
-    if tensor.layout is not None and tensor.layout != Layout.dense(tensor.axes, tensor.lead):
-        yield "strided"
     if traits.scale:
         values = [str(f.value) if f.value is not None else "a factor" for f in traits.scale]
         yield "scaled by " + " and ".join(_renamed(state, value) for value in values)
@@ -160,10 +239,12 @@ def _renamed(state: State, text: str) -> str:
     return text
 
 
-def _block(title: str, filename: str, lines: Sequence[_Line]) -> str:
+def _block(title: str, filename: str, lines: Sequence[DrawnLine]) -> str:
     width = max((len(line.name) for line in lines), default=0)
     shapes = max((len(line.shape) for line in lines), default=0)
-    rows = [f"{line.number:>6}  {line.name:<{width}}  {line.shape:<{shapes}}  {line.remarks}" for line in lines]
+    rows = [
+        f"{line.number:>6}  {line.name:<{width}}  {line.shape:<{shapes}}  {', '.join(line.remarks)}" for line in lines
+    ]
     return "\n".join([f"{title}  {filename}", *(row.rstrip() for row in rows)]) + "\n"
 
 

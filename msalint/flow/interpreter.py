@@ -424,7 +424,7 @@ class Interpreter(Calls, Targets):
             # A mask is given as a rule, a setting of `__init__` left out.
             first = ".__init__." in key
         if both and key.startswith("eq:"):
-            first = first and not key.endswith(":None")
+            first = first and not key.endswith(":None") and not tests.is_special_size(value)
         decisions = self.state.decisions
         answer = decisions.answer(key, first, both) != negated
         decisions.occurs(key, stake or node)

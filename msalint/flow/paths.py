@@ -19,7 +19,14 @@ from msalint.flow.hindsight import completed
 from msalint.flow.interpreter import MAX_STEPS, Interpreter
 from msalint.flow.program import Program, class_members, decorator_names
 from msalint.flow.projections import with_mixed_up
-from msalint.flow.stakes import attention_attributes, is_central, script_is_worth_reading, stake_of, worth_reading
+from msalint.flow.stakes import (
+    attention_attributes,
+    is_central,
+    script_is_worth_reading,
+    stake_of,
+    takes_images,
+    worth_reading,
+)
 from msalint.flow.validators import take_in_checks
 from msalint.ops.hiding import NaNGuards
 from msalint.shapes.vocabulary import stated_polarity
@@ -308,7 +315,8 @@ def _walk(interpreter: Interpreter, entry: Entry, passed: list[Checkpoint]) -> N
         return
     cls, frame = entry.cls, interpreter.frames[-1]
     static = "staticmethod" in decorator_names(entry.function)
-    given = _parameters(interpreter, entry.function, "", frame, skip=0 if static else 1, attention=_is_attention(cls))
+    rows = _is_attention(cls) and not takes_images(cls.node)
+    given = _parameters(interpreter, entry.function, "", frame, skip=0 if static else 1, attention=rows)
     owner = interpreter.program.member(cls, entry.function.name)
     function = Function(entry.function, owner[1].module if owner else entry.module, None, owner[1] if owner else cls)
     interpreter.opened(function, given, None if static else Instance(cls, "self"))

@@ -39,6 +39,11 @@ def stake_of(node: object) -> int:
     return 1 if calls.isdisjoint(_WORDS) else 2
 
 
+def takes_images(node: n.Stmt) -> bool:
+    """Whether a class has a two-dimensional convolution: then an input may well be (batch, channels, height, width)."""
+    return "Conv2d" in node.calls()
+
+
 def is_central(node: n.Stmt) -> bool:
     """Whether attention, or a mask for it, is formed in a definition itself, not only in what it calls."""
     calls = node.calls()

@@ -91,7 +91,7 @@ class Targets:
         if isinstance(value, Items):
             if stars:
                 return _around_star(value, stars[0], number)
-            value = self._spread(value, number)
+            value = value if len(value.items) == number else self._spread(value, number)
             return value.items if len(value.items) == number else [UNKNOWN] * number
         if isinstance(value, AttentionTuple):
             self.state.taken_apart.add(id(value.at))

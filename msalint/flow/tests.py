@@ -98,6 +98,13 @@ def comparison(state: State, sign: str, left: Value, right: Value, node: n.Node)
     return Condition(f"node:{id(node)}")
 
 
+def is_special_size(value: Value) -> bool:
+    """An equality of a size with a number, `heads == 1`: the case apart, not the one that code is written for."""
+    if not isinstance(value, Condition) or not value.learn or value.learn[0] != "equal":
+        return False
+    return (value.learn[1].constant is None) != (value.learn[2].constant is None)
+
+
 def _is_another(state: State, key: str) -> bool:
     """Whether this path took a value to be another constant than the one that `key` compares it with."""
     value = key[: key.index(":==:") + 4]

@@ -156,7 +156,7 @@ def _name(state: State, axis: Axis, name: str) -> None:
 def _result(side: EinopsSide, named: dict[str, Axis], sizes: dict[str, Size | None]) -> tuple[Axis, ...] | None:
     axes: list[Axis] = []
     for axis in side:
-        if axis.atoms == (ELLIPSIS,):
+        if axis.atoms == (ELLIPSIS,) and not axis.grouped:
             axes += [named[name] for name in named if name.startswith(ELLIPSIS)]
             continue
         merged: list[Atom] = []

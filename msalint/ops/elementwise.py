@@ -284,8 +284,10 @@ def _of_tensors(
         lead, layout = None, joint_layout(axes, [left, right])
     traits = _joint_traits(state, sign, main, other, at, other_site, left, right)
     moved = main.traits.moved if layout is not None else None
+    by_kernel = layout is not None and (left.traits.implementation_layout or right.traits.implementation_layout)
     dtype = _joint_dtype(sign, main.dtype, other.dtype)
-    return joined(left, right, Tensor(lead, axes, layout, dtype, replace(traits, moved=moved)))
+    traits = replace(traits, moved=moved, implementation_layout=by_kernel)
+    return joined(left, right, Tensor(lead, axes, layout, dtype, traits))
 
 
 def wider_open(main: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:

@@ -224,8 +224,9 @@ def _finished(call: Invocation, tensor: Tensor, sizes: list[Size | None], outcom
             )
         )
     if broken is not None:
+        # Whether what a kernel left is copied here depends on the kernel too: that trait stays.
         layout = Layout.dense(outcome.axes, tensor.lead)
-        traits = replace(traits, moved=None, implementation_layout=False)
+        traits = replace(traits, moved=None)
     if not outcome.aligned:
         traits = replace(traits, product=None, softmax=None, masks=(), cells=traits.cells)
     return replace(tensor, axes=outcome.axes, layout=layout, traits=traits)

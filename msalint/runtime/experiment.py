@@ -13,13 +13,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from msalint.runtime.inputs import is_mask_name
+from msalint.runtime.inputs import MAIN, is_data, is_mask_name
 from msalint.runtime.request import Request
-from msalint.runtime.subject import Subject, caller
+from msalint.runtime.subject import Subject, caller, fresh, in_mode
 from msalint.runtime.tracer import Tracer
 from msalint.shapes.vocabulary import mask_polarity, says
-
-MAIN = ("query", "x", "hidden_states", "input_ids", "ids", "src", "q")
 
 
 class NotApplicable(Exception):
@@ -58,10 +56,15 @@ class Experiment:
         self.module, self.dtype = self._widened(subject.target)
         self.parameters = _parameter_names(subject.target)
 
+    def need_batch(self) -> None:
+        """Raises `NotApplicable` where there is one sample and no axis for another."""
+        if self.kind == "unbatched":
+            raise NotApplicable("its input has no batch axis")
+
     def _widened(self, target: Any) -> tuple[Any, torch.dtype]:
         if not isinstance(target, nn.Module):
             return target, torch.float64
-        wide = copy.deepcopy(target).eval().double()
+        wide = in_mode(copy.deepcopy(target), training=False).double()
         self.module, self.dtype = wide, torch.float64
         try:
             with Tracer() as tracer:
@@ -71,11 +74,20 @@ class Experiment:
         else:
             # A softmax in float32 by choice: masks and tolerances have to follow the narrower dtype.
             narrow = any(op.dtype in (torch.float32, torch.float16, torch.bfloat16) for op in tracer.ops)
-        return (copy.deepcopy(target).eval(), torch.float32) if narrow else (wide, torch.float64)
+        return (in_mode(copy.deepcopy(target), training=False), torch.float32) if narrow else (wide, torch.float64)
 
     @property
     def is_ids(self) -> bool:
         return not self.subject.inputs[self.main].is_floating_point()
+
+    @property
+    def vocab(self) -> int:
+        """How many ids there are to draw from: as many as the first embedding has rows."""
+        parts = self.subject.target.modules() if isinstance(self.subject.target, nn.Module) else ()
+        table = next((part for part in parts if isinstance(part, nn.Embedding)), None)
+        if table is not None:
+            return table.num_embeddings
+        return max(int(self.subject.inputs[self.main].max()) + 1, self.sizes.vocab)
 
     @property
     def tolerance(self) -> float:
@@ -97,14 +109,13 @@ class Experiment:
         shape = list(self._to_rows(self.subject.inputs[self.main]).shape)
         shape[0], shape[1] = batch or shape[0], seq or shape[1]
         if self.is_ids:
-            high = int(self.subject.inputs[self.main].max()) + 1
-            return torch.randint(max(high, self.sizes.vocab), shape, generator=generator)
+            return torch.randint(self.vocab, shape, generator=generator)
         return torch.randn(shape, generator=generator, dtype=torch.float64)
 
     def disturbed(self, tokens: Tensor, seed: int) -> Tensor:
         """Other tokens everywhere."""
         if self.is_ids:
-            return (tokens + 1 + seed) % self.sizes.vocab
+            return (tokens + 1 + seed) % self.vocab
         generator = torch.Generator().manual_seed(1000 + seed)
         return tokens + 2 * torch.randn(tokens.shape, generator=generator, dtype=tokens.dtype)
 
@@ -113,7 +124,7 @@ class Experiment:
         target = self.module if module is None else module
         dtype = _dtype_of(target, self.dtype)
         given: dict[str, Any] = {}
-        for name, value in self.subject.inputs.items():
+        for name, value in fresh(self.subject.inputs).items():
             if name in (self.main, *self.same):
                 value = self._from_rows(tokens)
             if isinstance(value, Tensor):
@@ -130,10 +141,10 @@ class Experiment:
         return self._to_rows(found) if found.dim() == self._from_rows(tokens).dim() else found
 
     def _fitted(self, name: str, value: Tensor, tokens: Tensor) -> Tensor:
-        """Masks and second sequences cut to the batch and length of the tokens."""
+        """Masks, positions and second sequences cut to the batch and length of the tokens."""
         if name in (self.main, *self.same) or not value.dim():
             return value
-        if value.dtype == torch.bool:
+        if is_mask_name(name) or not value.is_floating_point():
             sizes = {self.sizes.batch: tokens.shape[0], self.sizes.seq: tokens.shape[1]}
             for axis, size in enumerate(value.shape):
                 value = value.narrow(axis, 0, min(sizes.get(size, size), size))
@@ -141,12 +152,17 @@ class Experiment:
         return value[: tokens.shape[0]] if value.shape[0] == self.sizes.batch else value
 
     def _to_rows(self, tensor: Tensor) -> Tensor:
+        if self.kind == "unbatched" and tensor.dim() == 2:
+            return tensor.unsqueeze(0)
+        return self._swapped(tensor)
+
+    def _from_rows(self, tensor: Tensor) -> Tensor:
+        return tensor.squeeze(0) if self.kind == "unbatched" else self._swapped(tensor)
+
+    def _swapped(self, tensor: Tensor) -> Tensor:
         if self.kind == "seq_first" and tensor.dim() >= 2:
             return tensor.transpose(0, 1)
         return tensor.transpose(1, 2) if self.kind == "heads" and tensor.dim() == 4 else tensor
-
-    def _from_rows(self, tensor: Tensor) -> Tensor:
-        return self._to_rows(tensor)
 
     def is_tokenwise(self, output: Tensor, tokens: Tensor) -> bool:
         return output.dim() >= 3 and tuple(output.shape[:2]) == tuple(tokens.shape[:2])
@@ -232,7 +248,7 @@ class Experiment:
         """A copy of the module in training mode."""
         if not isinstance(self.module, nn.Module):
             raise NotApplicable("it is a function, which has no training mode")
-        yield copy.deepcopy(self.module).train()
+        yield in_mode(copy.deepcopy(self.module), training=True)
 
 
 _SHAPES = (
@@ -261,9 +277,7 @@ def first_tensor(output: Any) -> Tensor | None:
 
 
 def _is_data(name: str, value: Any, text: str | None) -> bool:
-    if not isinstance(value, Tensor) or value.dtype == torch.bool or value.dim() < 2 or is_mask_name(name):
-        return False
-    return text is None or re.search(rf"\b{name}\b", text) is not None
+    return is_data(name, value) and (text is None or re.search(rf"\b{name}\b", text) is not None)
 
 
 def _parameter_names(target: Any) -> list[str]:

@@ -137,7 +137,7 @@ class FlowTracer(Tracer):
             number = self.number_of(value)
             if value.requires_grad:
                 self._multipliers[number] = None
-            elif value.numel() == 1 and value.device.type != "meta":
+            elif value.numel() == 1 and value.device.type != "meta" and not torch._C._functorch.is_batchedtensor(value):
                 self._multipliers[number] = float(value)
             else:
                 self._multipliers[number] = 1.0
@@ -368,7 +368,8 @@ def labels_of_kind(tensor: Tensor, kind: str) -> Labels | None:
     if len(axes) != len(shape):
         return None
     features = [axis for axis, name in enumerate(axes) if name in ("head", "d_k", "d_model")]
-    return row_labels(shape, axes.index("batch"), axes.index("seq"), features)
+    sample = axes.index("batch") if "batch" in axes else None
+    return row_labels(shape, sample, axes.index("seq"), features)
 
 
 def _embedded(labels: Labels, shape: tuple[int, ...]) -> Labels:

@@ -26,9 +26,11 @@ _BY_NAME: dict[str, str] = {
         "vocab vocab_size n_vocab num_embeddings num_tokens src_vocab_size tgt_vocab_size".split(), "vocab"
     ),
     **dict.fromkeys("num_classes n_classes n_class nb_classes out_classes num_labels".split(), "classes"),
-    **dict.fromkeys("img_size image_size input_resolution".split(), "image"),
+    **dict.fromkeys("img_size image_size input_resolution fmap_size".split(), "image"),
     **dict.fromkeys("patch_size".split(), "patch"),
-    **dict.fromkeys("patches num_positions n_positions positions n_query num_queries".split(), "seq"),
+    **dict.fromkeys(
+        "patches num_positions n_positions positions n_query num_queries num_slots num_latents".split(), "seq"
+    ),
     **dict.fromkeys(
         "max_len max_seq_len max_length block_size context_length n_ctx max_position_embeddings maxlen max_seq_length "
         "max_positions seq_length_max context_size".split(),
@@ -44,14 +46,19 @@ _BY_NAME: dict[str, str] = {
 }
 
 
-_NUMBERED = re.compile(r"(?:^|_)(?:dims?|size|width|channels|features|units)$|^(?:dim|channels)_")
+_NUMBERED = re.compile(r"(?:^|_)(?:dims?|size|width|channels|chs|features|units)$|^(?:dim|channels)_")
 """Names that ask for a width without saying which."""
+
+_PAIRS = frozenset("feat_size feature_size resolution grid_size".split())
+"""Height and width of a map of features."""
 
 _SMALL: dict[str, Any] = {
     **dict.fromkeys("layer_idx idx layer_id index layer_index block_idx".split(), 0),
     **dict.fromkeys("temperature eps alpha beta gamma scale_factor".split(), 1.0),
     **dict.fromkeys(
-        "window window_size kernel_size kernel block stride groups num_groups reduced reduction parts".split(), 1
+        "window window_size kernel_size kernel block stride groups num_groups reduced reduction parts "
+        "proj_kernel kv_proj_stride".split(),
+        1,
     ),
     **dict.fromkeys("max_batch max_batch_size".split(), 2),
 }
@@ -117,6 +124,8 @@ def value_for(name: str, hint: Any, sizes: Sizes) -> Any:
         return hint(**constructor_arguments(hint, sizes, {}))
     if dataclasses.is_dataclass(hint):
         return configuration(hint, sizes)
+    if name.lower() in _PAIRS and hint is not int:
+        return (sizes.image, sizes.image)
     if hint in (None, int) and _NUMBERED.search(name.lower()):
         return sizes.d_model
     if name.lower() in _SMALL:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -21,6 +21,9 @@ from msalint.runtime.target import TargetError
 from msalint.shapes.notation import NotationError, Term, parse_jaxtyping
 from msalint.shapes.vocabulary import BATCH, mask_polarity, role_of_name, says
 
+MAIN = ("query", "x", "hidden_states", "input_ids", "ids", "src", "q")
+"""Names of the parameter that takes the tokens, the surest first."""
+
 _ID_NAMES = frozenset("input_ids ids idx token_ids indices src_ids tgt_ids".split())
 _QUERIES = frozenset("q query queries".split())
 _LENGTH_NAMES = frozenset("lengths lens seq_lens src_lengths tgt_lengths seq_lengths input_lengths".split())
@@ -31,6 +34,10 @@ _MEMORY_NAMES = frozenset(
 
 def forms(built: Any, request: Request, sizes: Sizes) -> Iterator[tuple[Sizes, str, dict[str, Any]]]:
     """Ways to call it, the most natural first: hidden states, then ids, then heads, then images."""
+    if request.values:
+        kind = _kind_of(main_input(request.values), built)
+        yield _sizes_of_values(request.values, _fitted_sizes(built, sizes), kind), kind, dict(request.values)
+        return
     fitted = _told_apart(_fitted_sizes(built, sizes), request)
     kinds = ("named",) if request.call is not None else _kinds(built)
     fills = (None, "rows", "wide") if _wants_mask(built) else (None,)
@@ -45,6 +52,37 @@ def forms(built: Any, request: Request, sizes: Sizes) -> Iterator[tuple[Sizes, s
             name = type(built).__name__ if isinstance(built, nn.Module) else built.__name__
             raise TargetError(f"{name} can't be called: {error}") from error
         yield fitted, kind, inputs
+
+
+def main_input(values: Mapping[str, Any]) -> Tensor | None:
+    """The tensor of tokens among arguments of forward: the one of a usual name, else the first that is no mask."""
+    data = {name: value for name, value in values.items() if is_data(name, value)}
+    return next((data[name] for name in MAIN if name in data), next(iter(data.values()), None))
+
+
+def is_data(name: str, value: Any) -> bool:
+    return isinstance(value, Tensor) and value.dtype != torch.bool and value.dim() >= 2 and not is_mask_name(name)
+
+
+def _kind_of(main: Tensor | None, built: Any) -> str:
+    """How a tensor that was handed over is laid out, by its rank and by what the module states."""
+    if main is None:
+        return "named"
+    if not main.is_floating_point():
+        return "ids"
+    stated = declared_layout(built)
+    if stated is not None and len(AXES[stated]) == main.dim():
+        return stated
+    likely = next((kind for kind in _likely_kinds(built) if kind in ("heads", "image")), "heads")
+    return {2: "unbatched", 3: "rows", 4: likely}.get(main.dim(), "named")
+
+
+def _sizes_of_values(values: Mapping[str, Any], sizes: Sizes, kind: str) -> Sizes:
+    main = main_input(values)
+    if main is None:
+        return sizes
+    shape = tuple(main.shape)
+    return sizes.changed(batch=shape[0], seq=shape[1]) if kind == "ids" else sizes_of_input(sizes, kind, shape)
 
 
 def named_tensors(request: Request, sizes: Sizes) -> dict[str, Any]:
@@ -109,7 +147,7 @@ def sizes_of_input(sizes: Sizes, kind: str, shape: tuple[int, ...]) -> Sizes:
     if axes is None or len(shape) != len(axes):
         return sizes
     by_name = dict(zip(axes, shape, strict=True))
-    sizes = sizes.changed(batch=by_name["batch"], seq=by_name["seq"])
+    sizes = sizes.changed(batch=by_name.get("batch", 1), seq=by_name["seq"])
     if "head" in by_name:
         return sizes.changed(heads=by_name["head"], d_k=by_name["d_k"])
     heads = sizes.heads if by_name["d_model"] % sizes.heads == 0 else 1
@@ -135,7 +173,7 @@ def _likely_kinds(built: Any) -> tuple[str, ...]:
         return ("ids", "rows", "heads")
     if isinstance(first, nn.Conv2d):
         return ("image", "rows", "heads", "ids")
-    return ("rows", "heads", "ids", "image", "seq_first")
+    return ("rows", "heads", "ids", "image", "seq_first", "map", "map_last", "parts")
 
 
 def _wants_mask(built: Any) -> bool:
@@ -197,6 +235,12 @@ def _input(name: str, hint: Any, sizes: Sizes, kind: str, first: bool) -> Any:
         return torch.randint(sizes.vocab, (sizes.batch, sizes.seq))
     if kind == "image":
         return torch.randn(sizes.batch, sizes.channels, sizes.image, sizes.image)
+    if kind == "map":
+        return torch.randn(sizes.batch, sizes.d_model, sizes.image, sizes.image)
+    if kind == "map_last":
+        return torch.randn(sizes.batch, sizes.image, sizes.image, sizes.d_model)
+    if kind == "parts":
+        return torch.randn(sizes.batch, sizes.patch, sizes.seq, sizes.d_model)
     if kind == "heads":
         return torch.randn(sizes.batch, sizes.heads, sizes.seq, sizes.d_k)
     if kind == "heads_third":

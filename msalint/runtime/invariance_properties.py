@@ -15,6 +15,7 @@ from msalint.runtime.outcome import SEEDS, Failed, Shown
 
 
 def samples_are_apart(it: Experiment) -> Shown:
+    it.need_batch()
     worst = 0.0
     for seed in SEEDS:
         tokens = it.tokens(seed)
@@ -102,6 +103,7 @@ def strides_do_not_matter(it: Experiment) -> Shown:
 
 
 def one_sample_is_enough(it: Experiment) -> Shown:
+    it.need_batch()
     worst = 0.0
     for seed in SEEDS:
         tokens = it.tokens(seed)

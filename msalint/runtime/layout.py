@@ -13,9 +13,9 @@ from torch import nn
 from msalint.shapes.notation import parse_shape_claims
 from msalint.shapes.vocabulary import BATCH, HEAD, HEAD_DIM, SEQ, role_of_name
 
-Layout = Literal["rows", "seq_first", "heads", "heads_third"]
+Layout = Literal["rows", "seq_first", "heads", "heads_third", "unbatched", "parts"]
 """rows (batch, seq, d_model), seq_first (seq, batch, d_model), heads (batch, head, seq, d_k), heads_third (batch, seq,
-head, d_k)."""
+head, d_k), unbatched (seq, d_model), parts (batch, part, seq, d_model)."""
 
 TWIN: dict[str, Layout] = {
     "rows": "seq_first",
@@ -30,6 +30,8 @@ AXES: dict[str, tuple[str, ...]] = {
     "seq_first": ("seq", "batch", "d_model"),
     "heads": ("batch", "head", "seq", "d_k"),
     "heads_third": ("batch", "seq", "head", "d_k"),
+    "unbatched": ("seq", "d_model"),
+    "parts": ("batch", "part", "seq", "d_model"),
 }
 
 _BY_ROLES: dict[tuple[str | None, ...], Layout] = {

@@ -16,6 +16,7 @@ from msalint.runtime.flow_tracer import FlowTracer, Scale, labels_of_kind
 from msalint.runtime.mask_properties import padded, padding_way
 from msalint.runtime.outcome import SEEDS, Failed, Shown
 from msalint.runtime.recorder import WeightsTracer
+from msalint.runtime.subject import in_mode
 
 
 def weights_sum_to_one(it: Experiment) -> Shown:
@@ -65,7 +66,7 @@ def bfloat16_is_finite(it: Experiment) -> Shown:
 def _low_precision(it: Experiment, dtype: torch.dtype) -> Shown:
     if not isinstance(it.module, nn.Module):
         raise NotApplicable("it is a function")
-    module = copy.deepcopy(it.subject.target).eval().to(dtype)
+    module = in_mode(copy.deepcopy(it.subject.target), training=False).to(dtype)
     way = _quiet_way(it)
     for seed in SEEDS:
         tokens = it.tokens(seed)

@@ -17,6 +17,8 @@ class Request:
 
     settings: Mapping[str, Any] = field(default_factory=dict)
     inputs: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of forward themselves, by parameter; then no other is made up."""
     mask: MaskKind = "none"
     mask_true: Literal["keep", "hide"] | None = None
     device: str = "cpu"

@@ -141,16 +141,32 @@ def _sizes_of(module: nn.Module) -> Sizes:
 
 
 def _text(op: TracedOp) -> str:
-    """The expression as written if it stands on one line, else the operation's name."""
+    """The expression as written if it stands on one line, else the operation's name.
+
+    Before Python 3.11 only the line is known: then the operation's name and all of the line.
+    """
     place = op.place
+    text = linecache.getline(place.filename, place.line)
+    if place.column is None and text.strip():
+        return f"{op.name.rpartition('.')[2]}: {text.strip()}"
     if place.column is None or place.end_column is None or place.end_line != place.line:
         return op.name
-    line = linecache.getline(place.filename, place.line).encode()
+    line = text.encode()
     return line[place.column : place.end_column].decode(errors="replace") or op.name
 
 
 def run_traced(target: Any, args: Sequence[Any], call: Any, sizes: Sizes, kind: str) -> tuple[Flow, Exception | None]:
-    """Trace one call on known sizes: the flow, as far as it came, and the error that ended it."""
+    """Trace one call on known sizes: the flow, as far as it came, and the error that ended it.
+
+    Gradients tell a learned scale from a fixed one; what runs without them alone (flex attention) runs without.
+    """
+    flow, error = _run_once(target, args, call, sizes, kind, gradients=True)
+    return (flow, error) if error is None else _run_once(target, args, call, sizes, kind, gradients=False)
+
+
+def _run_once(
+    target: Any, args: Sequence[Any], call: Any, sizes: Sizes, kind: str, gradients: bool
+) -> tuple[Flow, Exception | None]:
     module = target if isinstance(target, nn.Module) else None
     error: Exception | None = None
     with trace_shapes(module, sizes=sizes, kind=kind) as recording:
@@ -160,7 +176,7 @@ def run_traced(target: Any, args: Sequence[Any], call: Any, sizes: Sizes, kind: 
             recording.note_inputs(list(args), True, kind)
         tracer.paused = False
         try:
-            with torch.enable_grad():
+            with torch.set_grad_enabled(gradients):
                 output = call()
             tracer.paused = True
             if module is None:

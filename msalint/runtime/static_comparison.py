@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 import contextlib
 import linecache
-import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
@@ -19,17 +18,22 @@ from msalint.runtime.bindings import Bindings
 from msalint.runtime.tracer import TracedTensor, Tracer
 from msalint.shapes.notation import ANONYMOUS, ELLIPSIS, NotationError, Term, TypedAxis, parse_term
 
-_DRAWN = re.compile(r"^\s*(\d+)  (\w[\w.]*)\s+(\(.*?\))(?:\s{2,}(.*))?$")
+Place = tuple[int, str]
+"""A line and a name that is bound on it."""
 
 
 @dataclass(frozen=True)
 class StaticClaim:
-    """What reading says of a value: its line, name and axes, and whether its memory runs in another order."""
+    """What reading says of a value: line, name and axes, and whether memory runs in another order (None: not known)."""
 
     line: int
     name: str
     axes: tuple[str, ...]
-    strided: bool
+    strided: bool | None = None
+
+    @property
+    def place(self) -> Place:
+        return self.line, self.name
 
 
 @dataclass(frozen=True)
@@ -41,31 +45,47 @@ class Compared:
     reason: str | None
 
 
-def read_drawing(text: str) -> list[StaticClaim]:
-    """The claims of what `msalint shapes` prints: lines such as "  24  q    (B, T, n_embd)    strided"."""
-    claims = []
-    for line in text.splitlines():
-        match = _DRAWN.match(line)
-        if match:
-            number, name, axes, remarks = match.groups()
-            words = [word.strip() for word in (remarks or "").split(",")]
-            claims.append(StaticClaim(int(number), name, tuple(_split(axes[1:-1])), "strided" in words))
-    return claims
+def compare(paths: Sequence[Sequence[StaticClaim]], call: Callable[[], Any], filename: str) -> list[Compared]:
+    """Each claim of the path that a run of `call` took beside what its name held right after its statement.
 
-
-def compare(claims: Sequence[StaticClaim], call: Callable[[], Any], filename: str) -> list[Compared]:
-    """Each claim about a file beside what its name held right after its statement, in a run of `call`.
-
-    One name of an axis has one size throughout. An error of `call` ends the run, and later claims count as not run.
+    The path taken is the one whose places are those of the run; where several are, the one that agrees best. One name
+    of an axis has one size throughout. An error of `call` ends the run, and later claims count as not run.
     """
-    seen = _observed(claims, call, filename)
+    places = {claim.place for path in paths for claim in path}
+    seen = _observed(places, call, filename)
+    ran = places & {place for place, tensors in seen.items() if tensors}
+    best: list[Compared] = []
+    least: tuple[int, int] | None = None
+    for path in paths:
+        compared = _compared(path, seen)
+        odd = len({claim.place for claim in path} ^ ran)
+        cost = (odd, sum(one.reason is not None for one in compared))
+        if least is None or cost < least:
+            best, least = compared, cost
+    return best
+
+
+def _compared(path: Sequence[StaticClaim], seen: Mapping[Place, Sequence[TracedTensor]]) -> list[Compared]:
+    """A line a different claim; a place that is passed several times has to fit one of the values it had."""
     known = Bindings()
-    return [
-        Compared(claim, None, None)
-        if tensor is None
-        else Compared(claim, tensor.shape, _difference(claim, tensor, known))
-        for claim, tensor in zip(claims, seen, strict=True)
-    ]
+    turns: dict[Place, int] = {}
+    found: dict[StaticClaim, Compared] = {}
+    for claim in path:
+        tensors = seen.get(claim.place, ())
+        turn = turns[claim.place] = turns.get(claim.place, -1) + 1
+        if not tensors:
+            found.setdefault(claim, Compared(claim, None, None))
+            continue
+        turn %= len(tensors)
+        reasons: list[str | None] = []
+        for tensor in (*tensors[turn:], *tensors[:turn]):
+            reasons.append(_difference(claim, tensor, known))
+            if reasons[-1] is None:
+                found.setdefault(claim, Compared(claim, tensor.shape, None))
+                break
+        else:
+            found[claim] = Compared(claim, tensors[turn].shape, reasons[0])
+    return list(found.values())
 
 
 def comparison_table(compared: Sequence[Compared]) -> str:
@@ -90,24 +110,27 @@ def comparison_table(compared: Sequence[Compared]) -> str:
     return "\n".join([*lines, f"{ran} of {len(compared)} static claims ran, {wrong} disagree"]) + "\n"
 
 
-def _observed(claims: Sequence[StaticClaim], call: Callable[[], Any], filename: str) -> list[TracedTensor | None]:
-    """Run `call` and note each claimed local, as it is when the run leaves a line of the claim's statement."""
+def _observed(places: Set[Place], call: Callable[[], Any], filename: str) -> dict[Place, list[TracedTensor]]:
+    """Run `call` and note what each name held as the run left a line of its statement, once for each time it did."""
     spans = list(_statements(filename))
-    due: dict[int, list[int]] = {}
-    for index, claim in enumerate(claims):
-        inside = [span for span in spans if span[0] <= claim.line <= span[1]]
-        first, last = min(inside, key=lambda span: span[1] - span[0], default=(claim.line, claim.line))
+    due: dict[int, list[Place]] = {}
+    for place in places:
+        inside = [span for span in spans if span[0] <= place[0] <= span[1]]
+        first, last = min(inside, key=lambda span: span[1] - span[0], default=(place[0], place[0]))
         for line in range(first, last + 1):
-            due.setdefault(line, []).append(index)
-    found: list[TracedTensor | None] = [None] * len(claims)
+            due.setdefault(line, []).append(place)
+    found: dict[Place, list[TracedTensor]] = {}
     tracer = Tracer()
     left: dict[int, int] = {}
 
-    def leave(frame: FrameType) -> None:
-        for index in due.get(left.get(id(frame), 0), ()):
-            value = frame.f_locals.get(claims[index].name)
-            if isinstance(value, Tensor):
-                found[index] = tracer.snapshot(value)
+    def leave(frame: FrameType, to: int | None) -> None:
+        for place in due.get(left.get(id(frame), 0), ()):
+            if to is not None and place in due.get(to, ()):
+                continue  # still inside the statement
+            value = frame.f_locals.get(place[1])
+            tensor = tracer.snapshot(value) if isinstance(value, Tensor) else None
+            if tensor is not None:
+                found.setdefault(place, []).append(tensor)
 
     def step(frame: FrameType, event: str, _: Any) -> Any:
         if event == "exception":
@@ -115,7 +138,7 @@ def _observed(claims: Sequence[StaticClaim], call: Callable[[], Any], filename: 
             left.pop(id(frame), None)
             return step
         if event in ("line", "return"):
-            leave(frame)
+            leave(frame, frame.f_lineno if event == "line" else None)
             left[id(frame)] = frame.f_lineno
         return step
 
@@ -141,9 +164,9 @@ def _difference(claim: StaticClaim, tensor: TracedTensor, known: Bindings) -> st
     except NotationError:
         return None
     reason = known.fit(axes, tensor.shape, f"line {claim.line}")
-    if reason is None and claim.strided and tensor.contiguous and 1 not in tensor.shape:
-        # The other way round says nothing: a value drawn without a remark may have a layout that is not known.
-        return "it is contiguous"
+    # An axis of size 1 lies anywhere, so that either order may be read into it.
+    if reason is None and claim.strided is tensor.contiguous and 1 not in tensor.shape:
+        return "it is contiguous" if tensor.contiguous else f"it is strided {' '.join(map(str, tensor.stride_order))}"
     return reason
 
 
@@ -161,18 +184,6 @@ def _typed(term: Term) -> TypedAxis:
     if term == ANONYMOUS:
         return TypedAxis("anonymous", ANONYMOUS)
     return TypedAxis("name" if isinstance(term, str) else "expression", term)
-
-
-def _split(text: str) -> Iterator[str]:
-    """Split at commas outside parentheses."""
-    depth, start = 0, 0
-    for place, letter in enumerate(text):
-        depth += (letter == "(") - (letter == ")")
-        if letter == "," and depth == 0:
-            yield text[start:place].strip()
-            start = place + 1
-    if text[start:].strip():
-        yield text[start:].strip()
 
 
 def _statements(filename: str) -> Iterator[tuple[int, int]]:

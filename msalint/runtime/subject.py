@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import copy
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from msalint.runtime.guess import Unguessable, constructor_arguments
-from msalint.runtime.inputs import forms, inputs_of, sizes_of_input
+from msalint.runtime.inputs import forms, inputs_of, main_input, sizes_of_input
 from msalint.runtime.layout import TWIN, declared_layout
 from msalint.runtime.request import Request
 from msalint.runtime.sizes import Sizes
@@ -48,19 +50,46 @@ def subject_of(target: Any, request: Request) -> Subject:
         except TargetError as error:
             first = first or error
             continue
-        for fitted, kind, form in forms(built, request, sizes):
-            subject = _subject(target, built, form, request, fitted, kind)
-            try:
-                with torch.no_grad(), torch.random.fork_rng():
-                    subject.call()
-            except Exception as error:
-                given = shapes_of(subject.inputs)
-                found = TargetError(f"{subject.name} raises when run on {given}: {describe_error(error)}")
-                found.__cause__ = error
-                first = first or found
-                continue
-            return subject
+        tried = _running(target, built, request, sizes)
+        if isinstance(tried, TargetError) and request.seq is None and not request.inputs:
+            # Windows and grids of a fixed number of places: the first error names the length that they want.
+            length = _wanted_length(tried, request)
+            longer = _running(target, built, replace(request, seq=length), sizes) if length else tried
+            tried = tried if isinstance(longer, TargetError) else longer
+        if isinstance(tried, Subject):
+            return tried
+        first = first or tried
     raise first or TargetError("no sizes to try")
+
+
+def _running(target: Any, built: Any, request: Request, sizes: Sizes) -> Subject | TargetError:
+    """The target on the first inputs that it runs on, else the error of the most natural ones."""
+    first: TargetError | None = None
+    for fitted, kind, form in forms(built, request, sizes):
+        subject = _subject(target, built, form, request, fitted, kind)
+        try:
+            with torch.no_grad(), torch.random.fork_rng():
+                subject.call()
+        except Exception as error:
+            given = shapes_of(subject.inputs)
+            found = TargetError(f"{subject.name} raises when run on {given}: {describe_error(error)}")
+            found.__cause__ = error
+            first = first or found
+            continue
+        return subject
+    return first or TargetError("no inputs to try")
+
+
+_UNEQUAL = re.compile(r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\)")
+
+
+def _wanted_length(error: TargetError, request: Request) -> int | None:
+    """The length that a sum of scores and a bias of fixed size asks for; None if the error speaks of another thing."""
+    found = _UNEQUAL.search(str(error))
+    lengths = {sizes.seq for sizes in request.sizes}
+    pair = [int(size) for size in found.groups()] if found else []
+    others = [size for size in pair if size not in lengths]
+    return others[0] if len(others) == 1 and others[0] > 1 else None
 
 
 def first_attempt(target: Any, request: Request) -> Subject:
@@ -87,9 +116,9 @@ def build(target: Any, request: Request, sizes: Sizes) -> Any:
             torch.manual_seed(request.seed)
             with torch.device(request.device):
                 built = target(**constructor_arguments(target, sizes, request.settings, keep_defaults, request.dropout))
-            if not callable(built):
+            if not callable(built) or not callable(getattr(built, "forward", built)):
                 raise TargetError(f"{target.__name__} makes objects that can't be called")
-            return built.eval() if isinstance(built, nn.Module) else built
+            return in_mode(built, training=False) if isinstance(built, nn.Module) else built
         except TargetError:
             raise
         except Exception as error:
@@ -98,11 +127,21 @@ def build(target: Any, request: Request, sizes: Sizes) -> Any:
     raise TargetError(f"{target.__name__} can't be built: {reason}") from first
 
 
+def in_mode(module: nn.Module, training: bool) -> nn.Module:
+    """The module itself, in one mode. A `train` of its own may give nothing back."""
+    module.train(training)
+    return module
+
+
 def other_layout(subject: Subject, request: Request) -> Subject | None:
     """The same target on inputs of its twin layout, if it does not state its own and runs on it."""
     twin = TWIN.get(subject.kind)
     if twin is None or declared_layout(subject.target) is not None or request.call is not None or request.inputs:
         return None
+    if request.values:
+        main = main_input(request.values)
+        sizes = subject.sizes if main is None else sizes_of_input(subject.sizes, twin, tuple(main.shape))
+        return replace(subject, sizes=sizes, kind=twin)
     try:
         with torch.device(request.device):
             inputs = inputs_of(subject.target, request, subject.sizes, twin, None)
@@ -120,7 +159,15 @@ def _subject(target: Any, built: Any, inputs: Mapping[str, Any], request: Reques
         sizes = sizes_of_input(sizes, kind, shape)
     if request.call is not None:
         return Subject(name, built, inputs, sizes, caller(built, request.call, inputs), kind)
-    return Subject(name, built, inputs, sizes, lambda: built(**inputs), kind)
+    return Subject(name, built, inputs, sizes, lambda: built(**fresh(inputs)), kind)
+
+
+def fresh(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs for one run: what is no tensor is copied, since a run may fill a cache that it was handed."""
+    return {
+        name: value if isinstance(value, Tensor) or value is None else copy.deepcopy(value)
+        for name, value in inputs.items()
+    }
 
 
 def caller(module: Any, text: str, names: Mapping[str, Any]) -> Callable[[], Any]:

@@ -8,7 +8,7 @@ divides: `H * (d_model // H)` is `d_model` when the division is exact, and whoev
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Union
 
@@ -45,7 +45,7 @@ class Quotient(Symbol):
 
     def __init__(self, numerator: Size, denominator: Size) -> None:
         self.numerator, self.denominator = numerator, denominator
-        text = f"{numerator.grouped()} // {denominator.grouped()}"
+        text = f"{numerator.grouped()} // {denominator.as_divisor()}"
         super().__init__(f"({numerator.key} // {denominator.key})", text)
 
 
@@ -199,9 +199,19 @@ class Size:
             total = total + product
         return total
 
+    def renamed(self, name_of: Callable[[Symbol], str]) -> Size:
+        """The same size with its symbols, also those inside quotients, under other names."""
+        terms = {tuple(_renamed(symbol, name_of) for symbol in m): c for m, c in self.terms}
+        return Size(terms)
+
     def grouped(self) -> str:
         """The text, in parentheses if it is a sum."""
         return f"({self})" if len(self.terms) > 1 else str(self)
+
+    def as_divisor(self) -> str:
+        """The text, in parentheses unless it is one number or name."""
+        text = self.grouped()
+        return text if text.startswith("(") or text.replace(".", "").replace("_", "").isalnum() else f"({text})"
 
     def __str__(self) -> str:
         if not self.terms:
@@ -239,6 +249,13 @@ def _without(monomial: Monomial, symbols: Monomial) -> Monomial | None:
             return None
         rest.remove(symbol)
     return tuple(rest)
+
+
+def _renamed(symbol: Symbol, name_of: Callable[[Symbol], str]) -> Symbol:
+    name = name_of(symbol)
+    if isinstance(symbol, Quotient) and name == symbol.name:
+        return Quotient(symbol.numerator.renamed(name_of), symbol.denominator.renamed(name_of))
+    return Symbol(symbol.key, name, symbol.positive)
 
 
 def _replaced(symbol: Symbol, bindings: Mapping[Symbol, Size]) -> Size:
