@@ -14,6 +14,7 @@ import io
 import re
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -154,6 +155,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.relative_to(ROOT)}")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
+    wrongly: Counter[str] = Counter()
     lines, ran, by_trace, by_probe, false = ["| fixture | static | trace | probe |", "|---|---|---|---|"], 0, 0, 0, []
     for row in rows(options.jobs, options.words):
         bad, good = row.bad, row.good
@@ -163,6 +165,9 @@ def main() -> None:
         ran += bad.trace is not None or bad.probe is not None
         by_trace += trace not in ("-", "not run")
         by_probe += behaviour not in ("-", "not run")
+        wrongly.update(good.probe or () if good else ())
+        if good and good.probe:
+            print(f"{row.name.replace('bad', 'good', 1)}: {', '.join(sorted(good.probe))}", file=sys.stderr)
         if good and good.trace and good.trace - {"raises"}:
             false.append(f"{row.name}: {', '.join(good.trace)}")
     total = len(lines) - 2
@@ -173,6 +178,7 @@ def main() -> None:
     )
     text = HEAD + summary + "\n".join(lines) + "\n"
     print("\n".join(false), file=sys.stderr)
+    print(f"fail on mended files: {dict(wrongly.most_common())}", file=sys.stderr)
     if options.write:
         PAGE.write_text(text, encoding="utf-8")
     print(re.sub(r"(?s)^# .*?\n\n(?=\d)", "", text) if not options.write else summary)

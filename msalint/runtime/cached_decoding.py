@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from msalint.runtime.experiment import Experiment, MaskWay, NotApplicable, first_tensor
+from msalint.runtime.experiment import Experiment, NotApplicable, first_tensor
+from msalint.runtime.mask_ways import MaskWay
 
 _PASSED_BACK = ("past", "past_key_value", "layer_past", "past_kv", "kv_cache", "past_key_values", "cache")
 """Parameters for a cache that the module returns beside its output."""
@@ -23,7 +24,7 @@ def step_by_step(it: Experiment, tokens: Tensor, causal: MaskWay | None) -> Tens
     if name is None:
         raise NotApplicable("it takes no cache")
     flags = {flag: True for flag in ("use_cache",) if flag in it.parameters}
-    if causal is not None and causal.coding == "a flag":
+    if causal is not None and causal.coding == "flag":
         flags[causal.parameter] = True
     cache, kept = _new_cache(it.module, name)
     outputs = []

@@ -145,6 +145,13 @@ def module_api_problems(op: TracedOp, key: Labels | None, token_axis: int) -> It
         )
 
 
+def _laid_out(op: TracedOp, labels: Labels | None) -> bool:
+    """Whether the output's axes were written out, `view(batch, seq, width)`, and are what they are called there."""
+    if op.name.rpartition(".")[2] not in ("view", "reshape", "unflatten") or labels is None:
+        return False
+    return labels.varying(0) == {SAMPLE} and labels.varying(1) == {TOKEN} and labels.varying(2) <= {FEATURE}
+
+
 def output_problems(
     op: TracedOp, labels: Labels | None, shape: tuple[int, ...], wanted: tuple[int, ...]
 ) -> Iterator[Problem]:
@@ -153,7 +160,7 @@ def output_problems(
     Another width (one head, another model) or fewer tokens (a class token) are no problem.
     """
     if shape != wanted:
-        if sorted(shape) == sorted(wanted):
+        if sorted(shape) == sorted(wanted) and not _laid_out(op, labels):
             yield Problem(op, "output shape", f"the output is {shape}, the input was {wanted}")
         return
     if labels is None or TOKEN not in labels.arrays:

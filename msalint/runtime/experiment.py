@@ -2,41 +2,25 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from msalint.runtime.inputs import MAIN, is_data, is_mask_name
+from msalint.runtime.copies import copied, moved
+from msalint.runtime.inputs import MAIN, is_data, is_mask, is_mask_name
+from msalint.runtime.mask_ways import MaskWays, call_masks
 from msalint.runtime.request import Request
 from msalint.runtime.subject import Subject, caller, fresh, in_mode
 from msalint.runtime.tracer import Tracer
-from msalint.shapes.vocabulary import mask_polarity, says
 
 
 class NotApplicable(Exception):
     """The property says nothing about this module; the message says why."""
-
-
-@dataclass(frozen=True)
-class MaskWay:
-    """How a module takes a mask: the parameter, the shape and the coding that make hidden keys count for nothing."""
-
-    parameter: str
-    shape: str
-    coding: str
-
-    def __str__(self) -> str:
-        coding = {"keep": "True where a key is seen", "hide": "True where a key is hidden"}.get(
-            self.coding, self.coding
-        )
-        return f"`{self.parameter}` as {self.shape}, {coding}" if self.parameter else "the mask of --call"
 
 
 class Experiment:
@@ -46,15 +30,32 @@ class Experiment:
         self.subject, self.request = subject, request
         self.sizes, self.kind = subject.sizes, subject.kind
         self.text = request.call
+        self.inputs = dict(subject.inputs)
         tensors = [name for name, value in subject.inputs.items() if _is_data(name, value, self.text)]
         if not tensors:
             raise NotApplicable("it takes no tensor of tokens")
         self.main = next((name for name in MAIN if name in tensors), tensors[0])
+        self.data = tensors
         shape = subject.inputs[self.main].shape
         # query, key and value of self-attention are one and the same.
         self.same = [name for name in tensors if subject.inputs[name].shape == shape and not self.text]
         self.module, self.dtype = self._widened(subject.target)
         self.parameters = _parameter_names(subject.target)
+        examples = {name: value for name, value in request.values.items() if is_mask(name, value)}
+        docs = _docs(subject.target)
+        self.masks = MaskWays(self.parameters, self.text, docs, examples, request.mask_true, self.dtype)
+        self._hide_nothing(examples)
+
+    def _hide_nothing(self, examples: Mapping[str, Any]) -> None:
+        """Masks that were handed over say how masks are taken; the plain run is one in which every key is seen."""
+        optional = _optional_parameters(self.subject.target)
+        tokens = self.tokens(0)
+        allowed = torch.ones(tokens.shape[0], tokens.shape[1], tokens.shape[1], dtype=torch.bool)
+        for name in examples:
+            if name in optional:
+                del self.inputs[name]
+            else:
+                self.inputs.update(self.masks.all_seen(name, allowed))
 
     def need_batch(self) -> None:
         """Raises `NotApplicable` where there is one sample and no axis for another."""
@@ -64,7 +65,7 @@ class Experiment:
     def _widened(self, target: Any) -> tuple[Any, torch.dtype]:
         if not isinstance(target, nn.Module):
             return target, torch.float64
-        wide = in_mode(copy.deepcopy(target), training=False).double()
+        wide = in_mode(copied(target), training=False).double()
         self.module, self.dtype = wide, torch.float64
         try:
             with Tracer() as tracer:
@@ -74,7 +75,7 @@ class Experiment:
         else:
             # A softmax in float32 by choice: masks and tolerances have to follow the narrower dtype.
             narrow = any(op.dtype in (torch.float32, torch.float16, torch.bfloat16) for op in tracer.ops)
-        return (in_mode(copy.deepcopy(target), training=False), torch.float32) if narrow else (wide, torch.float64)
+        return (in_mode(copied(target), training=False), torch.float32) if narrow else (wide, torch.float64)
 
     @property
     def is_ids(self) -> bool:
@@ -124,15 +125,15 @@ class Experiment:
         target = self.module if module is None else module
         dtype = _dtype_of(target, self.dtype)
         given: dict[str, Any] = {}
-        for name, value in fresh(self.subject.inputs).items():
+        for name, value in fresh(self.inputs).items():
             if name in (self.main, *self.same):
                 value = self._from_rows(tokens)
             if isinstance(value, Tensor):
                 value = self._fitted(name, value, tokens)
-            given[name] = value.to(dtype) if isinstance(value, Tensor) and value.is_floating_point() else value
+            given[name] = moved(value, dtype=dtype)
         if self.text:
             batch, seq = tokens.shape[:2]
-            given.update(self.masks(MaskWay("", "", ""), torch.ones(batch, seq, seq, dtype=torch.bool)))
+            given.update(call_masks(torch.ones(batch, seq, seq, dtype=torch.bool)))
         given.update(masks or {})
         output = caller(target, self.text, given)() if self.text else target(**given)
         found = first_tensor(output)
@@ -160,12 +161,18 @@ class Experiment:
         return tensor.squeeze(0) if self.kind == "unbatched" else self._swapped(tensor)
 
     def _swapped(self, tensor: Tensor) -> Tensor:
-        if self.kind == "seq_first" and tensor.dim() >= 2:
+        if self.kind in ("seq_first", "ids_seq_first") and tensor.dim() >= 2:
             return tensor.transpose(0, 1)
+        if self.kind == "channels_first" and tensor.dim() == 3:
+            return tensor.transpose(1, 2)
         return tensor.transpose(1, 2) if self.kind == "heads" and tensor.dim() == 4 else tensor
 
     def is_tokenwise(self, output: Tensor, tokens: Tensor) -> bool:
         return output.dim() >= 3 and tuple(output.shape[:2]) == tuple(tokens.shape[:2])
+
+    def is_pooled(self, output: Tensor, tokens: Tensor) -> bool:
+        """One row a sample: what hidden tokens hold must not reach it."""
+        return self.kind != "unbatched" and output.dim() == 2 and output.shape[0] == tokens.shape[0]
 
     def tokenwise(self, seed: int) -> tuple[Tensor, Tensor]:
         """Tokens and their output. Raises `NotApplicable` if the output has no place for each token."""
@@ -189,76 +196,12 @@ class Experiment:
             columns.append(~(change <= self.tolerance))
         return torch.stack(columns, dim=1)
 
-    # --- masks --------------------------------------------------------------------------------------------------------
-
-    def ways(self, causal: bool) -> Iterator[MaskWay]:
-        """Ways the module may take a mask, the likeliest first, by the names of its parameters or of its `--call`."""
-        if self.text:
-            words = set(re.findall(r"\w+", self.text))
-            if words & ({"causal", "both"} if causal else {"keep", "both"}):
-                yield MaskWay("", "", "as --call has it")
-            return
-        for name in self.parameters:
-            padding = says(name, "padding", "pad")
-            if is_mask_name(name) and not says(name, "head") and not (causal and padding):
-                shapes = ("(batch, key)",) if padding else _SHAPES
-                for shape in shapes if not causal else [shape for shape in _SHAPES if "query" in shape]:
-                    for coding in self._codings(name):
-                        yield MaskWay(name, shape, coding)
-        if causal:
-            for name in self.parameters:
-                if name in ("causal", "is_causal", "use_causal_mask"):
-                    yield MaskWay(name, "True", "a flag")
-
-    def states_polarity(self, name: str) -> bool:
-        """Whether it is said what True means in a mask of this name."""
-        return (self.request.mask_true or mask_polarity(name)) is not None
-
-    def _codings(self, name: str) -> tuple[str, ...]:
-        polarity = self.request.mask_true or mask_polarity(name)
-        if polarity is None:
-            return ("keep", "hide", "additive")
-        return (polarity, "additive") if says(name, "attention", "attn") else (polarity,)
-
-    def masks(self, way: MaskWay, allowed: Tensor) -> dict[str, Any]:
-        """The arguments that state `allowed` (batch, query, key), True where a key is seen, in one way."""
-        if self.text:
-            keep, plane = allowed[:, -1], allowed[0]
-            return {"keep": keep, "causal": plane, "both": allowed[:, None]}
-        if way.coding == "a flag":
-            return {way.parameter: True}
-        mask = {
-            "(batch, key)": allowed[:, -1],
-            "(batch, 1, 1, key)": allowed[:, None, -1:],
-            "(batch, 1, query, key)": allowed[:, None],
-            "(batch, query, key)": allowed,
-            "(query, key)": allowed[0],
-            "(1, 1, query, key)": allowed[None, :1],
-        }[way.shape]
-        if way.coding == "hide":
-            return {way.parameter: ~mask}
-        if way.coding == "additive":
-            return {
-                way.parameter: torch.zeros(mask.shape, dtype=self.dtype).masked_fill(~mask, torch.finfo(self.dtype).min)
-            }
-        return {way.parameter: mask}
-
     @contextmanager
     def training(self) -> Iterator[nn.Module]:
         """A copy of the module in training mode."""
         if not isinstance(self.module, nn.Module):
             raise NotApplicable("it is a function, which has no training mode")
-        yield in_mode(copy.deepcopy(self.module), training=True)
-
-
-_SHAPES = (
-    "(batch, key)",
-    "(batch, 1, query, key)",
-    "(batch, 1, 1, key)",
-    "(batch, query, key)",
-    "(1, 1, query, key)",
-    "(query, key)",
-)
+        yield in_mode(copied(self.module), training=True)
 
 
 def first_tensor(output: Any) -> Tensor | None:
@@ -285,6 +228,20 @@ def _parameter_names(target: Any) -> list[str]:
         return list(inspect.signature(target.forward if isinstance(target, nn.Module) else target).parameters)
     except (TypeError, ValueError):
         return []
+
+
+def _optional_parameters(target: Any) -> set[str]:
+    try:
+        parameters = inspect.signature(target.forward if isinstance(target, nn.Module) else target).parameters
+    except (TypeError, ValueError):
+        return set()
+    return {name for name, parameter in parameters.items() if parameter.default is not parameter.empty}
+
+
+def _docs(target: Any) -> tuple[str, ...]:
+    """The docstrings that may say what a mask means: of forward, and of the class."""
+    owners = (target.forward, type(target)) if isinstance(target, nn.Module) else (target,)
+    return tuple(owner.__doc__ for owner in owners if owner.__doc__)
 
 
 def _dtype_of(target: Any, default: torch.dtype) -> torch.dtype:

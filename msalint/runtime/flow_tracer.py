@@ -27,7 +27,7 @@ from msalint.runtime.labels import (
     projected,
     row_labels,
 )
-from msalint.runtime.layout import AXES
+from msalint.runtime.layout import AXES, Layout
 from msalint.runtime.tracer import TracedOp, TracedTensor, Tracer
 
 _MOVES = frozenset(
@@ -363,8 +363,9 @@ def labels_of_kind(tensor: Tensor, kind: str) -> Labels | None:
     if _count(shape) > LARGEST or tensor.dtype == torch.bool:
         return None
     if len(shape) == 2 and not tensor.is_floating_point():
-        return row_labels(shape, 0, 1, ())
-    axes = AXES["rows"] if kind in ("named", "ids") else AXES.get(kind, ())
+        return row_labels(shape, 1, 0, ()) if kind == "ids_seq_first" else row_labels(shape, 0, 1, ())
+    beside_ids: dict[str, Layout] = {"named": "rows", "ids": "rows", "ids_seq_first": "seq_first"}
+    axes = AXES.get(beside_ids.get(kind, kind), ())
     if len(axes) != len(shape):
         return None
     features = [axis for axis, name in enumerate(axes) if name in ("head", "d_k", "d_model")]

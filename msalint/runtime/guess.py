@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
-import typing
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
 from torch import nn
 
+from msalint.runtime.hints import hints_of
 from msalint.runtime.sizes import Sizes
 from msalint.shapes.vocabulary import HEAD, HEAD_DIM, SEQ, WIDTH, role_of_name, says
 
@@ -90,7 +90,7 @@ def constructor_arguments(
     if unknown and not any(p.kind is p.VAR_KEYWORD for p in parameters):
         names = ", ".join(p.name for p in parameters) or "no parameters"
         raise Unguessable(f"it has no parameter {sorted(unknown)[0]!r}; it has {names}")
-    hints = _hints(target.__init__ if inspect.isclass(target) else target)
+    hints = hints_of(target.__init__ if inspect.isclass(target) else target)
     arguments: dict[str, Any] = dict(given)
     for parameter in parameters:
         if parameter.name in given or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
@@ -174,10 +174,3 @@ def _parameters(target: Any) -> list[inspect.Parameter]:
         return list(inspect.signature(target).parameters.values())
     except (TypeError, ValueError) as error:
         raise Unguessable(f"its signature can't be read ({error})") from error
-
-
-def _hints(function: Any) -> dict[str, Any]:
-    try:
-        return typing.get_type_hints(function)
-    except Exception:
-        return {}

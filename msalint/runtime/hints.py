@@ -54,6 +54,14 @@ def check_of(hint: Any) -> Check | None:
     return _plain_check(hint)
 
 
+def hints_of(function: Any) -> dict[str, Any]:
+    """The hints of a function by parameter, and of its result under "return"; none if one can't be evaluated."""
+    try:
+        return typing.get_type_hints(function)
+    except Exception:
+        return {}
+
+
 def is_array(hint: Any) -> bool:
     """Whether a hint is one of jaxtyping's, such as `Float[Tensor, "batch seq"]`."""
     return isinstance(hint, type) and hasattr(hint, "dim_str") and hasattr(hint, "array_type")

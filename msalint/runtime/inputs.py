@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import itertools
-import typing
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -13,7 +12,7 @@ from torch import Tensor, nn
 
 from msalint.runtime.bindings import evaluate
 from msalint.runtime.guess import Unguessable, size_for
-from msalint.runtime.hints import is_array
+from msalint.runtime.hints import hints_of, is_array
 from msalint.runtime.layout import AXES, declared_layout
 from msalint.runtime.request import Request
 from msalint.runtime.sizes import Sizes
@@ -26,7 +25,7 @@ MAIN = ("query", "x", "hidden_states", "input_ids", "ids", "src", "q")
 
 _ID_NAMES = frozenset("input_ids ids idx token_ids indices src_ids tgt_ids".split())
 _QUERIES = frozenset("q query queries".split())
-_LENGTH_NAMES = frozenset("lengths lens seq_lens src_lengths tgt_lengths seq_lengths input_lengths".split())
+LENGTH_NAMES = frozenset("lengths lens seq_lens src_lengths tgt_lengths seq_lengths input_lengths".split())
 _MEMORY_NAMES = frozenset(
     "memory context encoder_hidden_states enc_out encoder_output encoder_outputs kv y cond".split()
 )
@@ -81,8 +80,7 @@ def _sizes_of_values(values: Mapping[str, Any], sizes: Sizes, kind: str) -> Size
     main = main_input(values)
     if main is None:
         return sizes
-    shape = tuple(main.shape)
-    return sizes.changed(batch=shape[0], seq=shape[1]) if kind == "ids" else sizes_of_input(sizes, kind, shape)
+    return sizes_of_input(sizes, kind, tuple(main.shape))
 
 
 def named_tensors(request: Request, sizes: Sizes) -> dict[str, Any]:
@@ -148,6 +146,8 @@ def sizes_of_input(sizes: Sizes, kind: str, shape: tuple[int, ...]) -> Sizes:
         return sizes
     by_name = dict(zip(axes, shape, strict=True))
     sizes = sizes.changed(batch=by_name.get("batch", 1), seq=by_name["seq"])
+    if kind in ("ids", "ids_seq_first"):
+        return sizes
     if "head" in by_name:
         return sizes.changed(heads=by_name["head"], d_k=by_name["d_k"])
     heads = sizes.heads if by_name["d_model"] % sizes.heads == 0 else 1
@@ -185,7 +185,7 @@ def inputs_of(built: Any, request: Request, sizes: Sizes, kind: str, fill: str |
     """Inputs by parameter name. `fill`: what a mask that is required but not asked for is: all seen, of either rank."""
     function = built.forward if isinstance(built, nn.Module) else built
     parameters = list(inspect.signature(function).parameters.values())
-    hints = _hints(function)
+    hints = hints_of(function)
     unknown = set(request.inputs) - {parameter.name for parameter in parameters}
     if unknown:
         names = ", ".join(parameter.name for parameter in parameters)
@@ -229,8 +229,12 @@ def _input(name: str, hint: Any, sizes: Sizes, kind: str, first: bool) -> Any:
         return False
     if name in ("position_ids", "positions"):
         return torch.arange(sizes.seq).expand(sizes.batch, sizes.seq)
-    if name in _LENGTH_NAMES:
+    if name in LENGTH_NAMES:
         return torch.full((sizes.batch,), sizes.seq)
+    if kind == "channels_first":
+        return torch.randn(sizes.batch, sizes.d_model, sizes.seq)
+    if kind == "ids_seq_first":
+        return torch.randint(sizes.vocab, (sizes.seq, sizes.batch))
     if name in _ID_NAMES or kind == "ids":
         return torch.randint(sizes.vocab, (sizes.batch, sizes.seq))
     if kind == "image":
@@ -272,6 +276,11 @@ def _term_size(term: Term, sizes: Sizes) -> int | None:
     return evaluate(term, lambda name: sizes.batch if role_of_name(name) == BATCH else size_for(name, sizes))
 
 
+def is_mask(name: str, value: Any) -> bool:
+    """Whether an argument is a mask: by its name, or as a boolean tensor of several axes."""
+    return is_mask_name(name) or (isinstance(value, Tensor) and value.dtype == torch.bool and value.dim() > 1)
+
+
 def is_mask_name(name: str) -> bool:
     return says(name, "mask", "keep", "hide") or name.endswith("mask")
 
@@ -291,10 +300,3 @@ def _mask(name: str, request: Request, sizes: Sizes) -> Tensor | None:
         ]
     polarity = request.mask_true or mask_polarity(name) or "keep"
     return keep if polarity == "keep" else ~keep
-
-
-def _hints(function: Any) -> dict[str, Any]:
-    try:
-        return typing.get_type_hints(function)
-    except Exception:
-        return {}

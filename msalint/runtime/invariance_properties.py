@@ -147,7 +147,7 @@ def cached_steps_equal_the_whole(it: Experiment) -> Shown:
     worst = 0.0
     for seed in SEEDS:
         tokens = it.tokens(seed)
-        masks = it.masks(way, causal_plane(tokens)) if way is not None else None
+        masks = it.masks.values(way, causal_plane(tokens)) if way is not None else None
         stepped = step_by_step(it, tokens, way)
         worst = max(worst, float((stepped - it.run(tokens, masks)).abs().max()))
     if not worst <= it.tolerance:

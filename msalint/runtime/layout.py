@@ -10,18 +10,22 @@ from typing import Any, Literal
 
 from torch import nn
 
+from msalint.runtime.hints import hints_of, is_array
 from msalint.shapes.notation import parse_shape_claims
-from msalint.shapes.vocabulary import BATCH, HEAD, HEAD_DIM, SEQ, role_of_name
+from msalint.shapes.vocabulary import BATCH, HEAD, HEAD_DIM, SEQ, WIDTH, role_of_name
 
-Layout = Literal["rows", "seq_first", "heads", "heads_third", "unbatched", "parts"]
-"""rows (batch, seq, d_model), seq_first (seq, batch, d_model), heads (batch, head, seq, d_k), heads_third (batch, seq,
-head, d_k), unbatched (seq, d_model), parts (batch, part, seq, d_model)."""
+Layout = Literal[
+    "rows", "seq_first", "heads", "heads_third", "unbatched", "parts", "channels_first", "ids", "ids_seq_first"
+]
+"""A way that inputs are laid out, see `AXES`."""
 
 TWIN: dict[str, Layout] = {
     "rows": "seq_first",
     "seq_first": "rows",
     "heads": "heads_third",
     "heads_third": "heads",
+    "ids": "ids_seq_first",
+    "ids_seq_first": "ids",
 }
 """The other layout of the same rank."""
 
@@ -32,6 +36,9 @@ AXES: dict[str, tuple[str, ...]] = {
     "heads_third": ("batch", "seq", "head", "d_k"),
     "unbatched": ("seq", "d_model"),
     "parts": ("batch", "part", "seq", "d_model"),
+    "channels_first": ("batch", "d_model", "seq"),
+    "ids": ("batch", "seq"),
+    "ids_seq_first": ("seq", "batch"),
 }
 
 _BY_ROLES: dict[tuple[str | None, ...], Layout] = {
@@ -62,6 +69,10 @@ def _stated(function: Any, cls: type | None) -> Iterator[Layout]:
         parameters = set(inspect.signature(function).parameters)
     except (OSError, TypeError, SyntaxError, ValueError):
         return
+    for hint in hints_of(function).values():
+        if is_array(hint):
+            yield from _of_roles(hint.dim_str.split())
+            break
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and _shape_owner(node.value) in parameters:
             yield from _of_roles([_target_name(target) for target in _unpacked(node)])
@@ -75,7 +86,9 @@ def _stated(function: Any, cls: type | None) -> Iterator[Layout]:
 
 def _of_roles(names: list[str | None]) -> Iterator[Layout]:
     roles = tuple(role_of_name(name) if name else None for name in names)
-    if len(roles) == 3:
+    if roles == (BATCH, WIDTH, SEQ):
+        layout: Layout | None = "channels_first"
+    elif len(roles) == 3:
         layout = _BY_ROLES.get(roles[:2])
     elif len(roles) == 4 and roles[3] in (HEAD_DIM, "width"):
         layout = _BY_ROLES.get(roles[:3])

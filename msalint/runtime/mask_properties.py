@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor, nn
 
-from msalint.runtime.experiment import Experiment, MaskWay, NotApplicable
+from msalint.runtime.experiment import Experiment, NotApplicable
+from msalint.runtime.mask_ways import MaskWay
 from msalint.runtime.outcome import SEEDS, Failed, Shown
+from msalint.runtime.seen_keys import causal_fault, seen_keys
+from msalint.runtime.tracer import Tracer
 
 
 def padding_way(it: Experiment) -> MaskWay | None:
@@ -20,19 +25,21 @@ def causal_way(it: Experiment) -> MaskWay | None:
 
 
 def _way(it: Experiment, causal: bool) -> MaskWay | None:
-    tokens, _ = it.tokenwise(0)
+    tokens, output = it.tokens(0), it.run(it.tokens(0))
+    if it.kind == "image" or not (it.is_tokenwise(output, tokens) or (it.is_pooled(output, tokens) and not causal)):
+        raise NotApplicable(f"its output {tuple(output.shape)} has no place for each token")
     # Right padding is no test of a module that is causal by itself, so a way that hides left padding too is better.
     trials = [causal_plane(tokens)] if causal else [padded(tokens, left=False), padded(tokens, left=True)]
     first: Failed | None = None
     fallback: MaskWay | None = None
-    for way in it.ways(causal):
+    for way in it.masks.ways(causal, trials[0]):
         if causal and way.parameter in _padding_parameters(it):
             continue
         try:
-            output = it.run(tokens, it.masks(way, trials[0]))
-            if not it.is_tokenwise(output, tokens):
+            output = it.run(tokens, it.masks.values(way, trials[0]))
+            if not it.is_tokenwise(output, tokens) and not it.is_pooled(output, tokens):
                 continue
-            leaks = [_hidden_change(it, tokens, it.masks(way, allowed), allowed, 0) for allowed in trials]
+            leaks = [_hidden_change(it, tokens, it.masks.values(way, allowed), allowed, 0) for allowed in trials]
         except Exception:
             continue
         if max(leaks) <= it.tolerance:
@@ -45,11 +52,28 @@ def _way(it: Experiment, causal: bool) -> MaskWay | None:
         used = float((output - it.run(tokens)).abs().max()) > it.tolerance
         reason = f"{kind} still reach the output with {way}" if used else f"a mask changes nothing: {way}"
         # A name that tells the polarity makes an inverted mask the likeliest fault, else too weak a fill.
-        rule = "MSA308" if it.states_polarity(way.parameter) else "MSA304"
+        rule = "MSA308" if it.masks.meaning(way.parameter) is not None else "MSA304"
         first = first or Failed(reason, leak, rule if used else "MSA313")
     if fallback is None and first is not None:
         raise first
     return fallback
+
+
+def working_ways(it: Experiment) -> Iterator[tuple[MaskWay, dict[str, object]]]:
+    """For each parameter that takes masks the first way of passing one that it runs with, and such a mask."""
+    tokens = it.tokens(0)
+    taken: set[str] = set()
+    for causal, allowed in ((False, padded(tokens, left=False)), (True, causal_plane(tokens))):
+        for way in it.masks.ways(causal, allowed):
+            if way.parameter in taken:
+                continue
+            values = it.masks.values(way, allowed)
+            try:
+                it.run(tokens, values)
+            except Exception:
+                continue
+            taken.add(way.parameter)
+            yield way, values
 
 
 def _padding_parameters(it: Experiment) -> set[str]:
@@ -73,8 +97,11 @@ def _hidden_change(it: Experiment, tokens: Tensor, masks: dict[str, object], all
             continue
         other = tokens.clone()
         other[:, place] = it.disturbed(tokens, seed)[:, place]
-        change = (it.run(other, masks) - output).abs().flatten(2).amax(dim=2)
-        value = change.masked_fill(~blind, 0.0)
+        change = (it.run(other, masks) - output).abs()
+        if it.is_tokenwise(output, tokens):
+            value = change.flatten(2).amax(dim=2).masked_fill(~blind, 0.0)
+        else:
+            value = change.flatten(1).amax(dim=1).masked_fill(~blind.any(dim=1), 0.0)
         worst = max(worst, float(torch.where(value.isnan(), torch.inf, value).max()))
     return worst
 
@@ -115,15 +142,19 @@ def left_padding_is_hidden(it: Experiment) -> Shown:
 
 def _padding(it: Experiment, left: bool) -> Shown:
     way = _needed_way(it)
+    if left and way.coding == "lengths":
+        raise NotApplicable("it takes lengths, and so padding at the end alone")
     worst = 0.0
     for seed in SEEDS:
         tokens = it.tokens(seed)
         allowed = padded(tokens, left)
-        if way.shape in ("(query, key)", "(1, 1, query, key)"):
+        if way.is_one_plane:
             allowed = allowed[-1:].expand_as(allowed)
-        masks = it.masks(way, allowed)
+        masks = it.masks.values(way, allowed)
         worst = max(worst, _hidden_change(it, tokens, masks, allowed, seed))
-        if bool(it.run(tokens, masks)[allowed.diagonal(dim1=1, dim2=2)].isnan().any()):
+        output = it.run(tokens, masks)
+        real = output[allowed.diagonal(dim1=1, dim2=2)] if it.is_tokenwise(output, tokens) else output
+        if bool(real.isnan().any()):
             raise Failed(f"real tokens come out NaN with {way}", float("nan"), "MSA301")
     if worst > it.tolerance:
         raise Failed(f"padded tokens reach real ones, with {way}", worst, "MSA304")
@@ -134,7 +165,7 @@ def masked_row_is_finite(it: Experiment) -> Shown:
     way = _needed_way(it)
     for seed in SEEDS:
         tokens = it.tokens(seed)
-        masks = it.masks(way, padded(tokens, left=False, whole=True))
+        masks = it.masks.values(way, padded(tokens, left=False, whole=True))
         if not it.is_ids:
             tokens = tokens.to(it.dtype).requires_grad_()
         with torch.enable_grad():
@@ -151,7 +182,11 @@ def masked_row_is_finite(it: Experiment) -> Shown:
 def future_is_hidden(it: Experiment) -> Shown:
     tokens, _ = it.tokenwise(0)
     way = _way(it, causal=True)
-    masks = it.masks(way, causal_plane(tokens)) if way is not None else None
+    masks = it.masks.values(way, causal_plane(tokens)) if way is not None else None
+    pattern = seen_keys(it, masks)
+    fault = causal_fault(pattern) if pattern is not None else None
+    if fault is not None:
+        raise Failed(fault[0], 1.0, fault[1])
     for seed in SEEDS:
         free, seen = it.influence(None, seed), it.influence(masks, seed)
         if way is None:
@@ -182,12 +217,18 @@ def _judge_own_causality(it: Experiment, seen: Tensor) -> None:
 
 
 def _is_meant_causal(it: Experiment) -> bool:
-    """By its name, or by a triangular mask among its tensors."""
-    if not isinstance(it.module, nn.Module):
-        return False
-    if "causal" in type(it.module).__name__.lower():
+    """By its name, by a triangular mask among its tensors, or by one that it makes."""
+    name = type(it.module).__name__ if isinstance(it.module, nn.Module) else getattr(it.module, "__name__", "")
+    if "causal" in name.lower():
         return True
-    return any(_is_triangle(value) for value in it.module.buffers())
+    if isinstance(it.module, nn.Module) and any(_is_triangle(value) for value in it.module.buffers()):
+        return True
+    tokens = it.tokens(0)
+    with Tracer() as tracer:
+        it.run(tokens)
+    square = (tokens.shape[1], tokens.shape[1])
+    made = [op for op in tracer.ops if op.name.rpartition(".")[2].rstrip("_") in ("tril", "triu")]
+    return any(op.shape[-2:] == square for op in made)
 
 
 def _is_triangle(value: Tensor) -> bool:

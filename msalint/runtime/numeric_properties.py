@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from msalint.runtime.experiment import Experiment, MaskWay, NotApplicable
+from msalint.runtime.copies import copied
+from msalint.runtime.experiment import Experiment, NotApplicable
 from msalint.runtime.flow_tracer import FlowTracer, Scale, labels_of_kind
 from msalint.runtime.mask_properties import padded, padding_way
+from msalint.runtime.mask_ways import MaskWay
 from msalint.runtime.outcome import SEEDS, Failed, Shown
 from msalint.runtime.recorder import WeightsTracer
 from msalint.runtime.subject import in_mode
@@ -66,11 +67,11 @@ def bfloat16_is_finite(it: Experiment) -> Shown:
 def _low_precision(it: Experiment, dtype: torch.dtype) -> Shown:
     if not isinstance(it.module, nn.Module):
         raise NotApplicable("it is a function")
-    module = in_mode(copy.deepcopy(it.subject.target), training=False).to(dtype)
+    module = in_mode(copied(it.subject.target), training=False).to(dtype)
     way = _quiet_way(it)
     for seed in SEEDS:
         tokens = it.tokens(seed)
-        for masks in [None] if way is None else [None, it.masks(way, padded(tokens, left=False))]:
+        for masks in [None] if way is None else [None, it.masks.values(way, padded(tokens, left=False))]:
             fitted = {name: _cast(value, dtype) for name, value in (masks or {}).items()}
             try:
                 output = it.run(tokens, fitted, module=module)
@@ -135,23 +136,30 @@ def _scales(it: Experiment) -> list[Scale]:
     rows = labels_of_kind(it.subject.inputs[it.main], it.kind)
     if rows is None:
         return []
-    handle = None
+
+    def label(values: Iterable[object]) -> None:
+        tracer.paused = True
+        for value in values:
+            labels = labels_of_kind(value, it.kind) if isinstance(value, Tensor) else None
+            if isinstance(value, Tensor) and labels is not None:
+                tracer.label_input(value, labels)
+        tracer.paused = False
+
+    def called(*args: object, **kwargs: object) -> Any:
+        label([*args, *kwargs.values()])
+        return it.module(*args, **kwargs)
+
+    watched: Any = called
+    handles = []
     if isinstance(it.module, nn.Module):
-
-        def note(_: nn.Module, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
-            tracer.paused = True
-            for value in [*args, *kwargs.values()]:
-                labels = labels_of_kind(value, it.kind) if isinstance(value, Tensor) else None
-                if isinstance(value, Tensor) and labels is not None:
-                    tracer.label_input(value, labels)
-            tracer.paused = False
-
-        handle = it.module.register_forward_pre_hook(note, with_kwargs=True)
+        watched = it.module
+        hook = it.module.register_forward_pre_hook
+        handles = [hook(lambda _, args, kwargs: label([*args, *kwargs.values()]), with_kwargs=True)]
     try:
         with tracer, torch.enable_grad():
-            it.run(tokens)
+            it.run(tokens, module=watched)
     finally:
-        if handle is not None:
+        for handle in handles:
             handle.remove()
     return tracer.scales
 

@@ -12,6 +12,7 @@ from msalint.runtime.invariance_properties import (
     samples_are_apart,
     strides_do_not_matter,
 )
+from msalint.runtime.kernel_properties import kernel_arguments_agree
 from msalint.runtime.mask_properties import (
     future_is_hidden,
     left_padding_is_hidden,
@@ -28,6 +29,15 @@ from msalint.runtime.numeric_properties import (
     weights_sum_to_one,
 )
 from msalint.runtime.outcome import Property
+from msalint.runtime.padding_ids import padding_ids_are_hidden
+from msalint.runtime.pattern_properties import groups_are_in_order, tokens_meet
+from msalint.runtime.structure_properties import (
+    device_is_followed,
+    graph_is_let_go,
+    heads_read_one_input,
+    layers_are_apart,
+    settings_stay,
+)
 
 PROPERTIES = (
     Property(
@@ -35,17 +45,26 @@ PROPERTIES = (
     ),
     Property("right padding", "other content in padded tokens at the end", right_padding_is_hidden),
     Property("left padding", "other content in padded tokens at the beginning", left_padding_is_hidden),
+    Property("padding ids", "the id of padding at the end, then a sample of nothing else", padding_ids_are_hidden),
     Property("fully masked row", "a sample whose keys are all hidden, forward and backward", masked_row_is_finite),
     Property("causality", "other content in one token at a time", future_is_hidden),
     Property("samples apart", "other content in the last sample", samples_are_apart),
     Property("heads apart", "gradient of each head's context on the projections", heads_are_apart, False),
+    Property("tokens meet", "other content in one token at a time", tokens_meet),
+    Property("key heads in order", "which query heads have equal keys", groups_are_in_order, False),
     Property("permutation", "tokens in another order", permutation_carries_over),
     Property("deterministic eval", "two runs in eval, a training run between", evaluation_is_deterministic, False),
     Property("dropout in training", "two training runs with other seeds", dropout_acts_in_training, False),
     Property("scale", "the factor between q k^T and softmax, against 1 / sqrt(d_k)", scale_fits_the_heads, False),
     Property("float16", "the module and its input in half, with and without a mask", half_is_finite, False),
     Property("bfloat16", "the module and its input in bfloat16, with and without a mask", bfloat16_is_finite, False),
+    Property("kernel arguments", "mask, is_causal and lengths of the fused kernel", kernel_arguments_agree, False),
     Property("gradient flow", "gradient of the squared output on every weight", gradients_reach_every_parameter, False),
+    Property("graph let go", "what the module keeps after a training run", graph_is_let_go, False),
+    Property("settings stay", "plain attributes before and after runs in eval and training", settings_stay, False),
+    Property("layers apart", "weights that layers of one list share", layers_are_apart, False),
+    Property("heads side by side", "the inputs of a list of heads", heads_read_one_input),
+    Property("device", "module and input on the meta device", device_is_followed, False),
     Property("parameter count", "against 4 d_model^2 and biases", parameters_are_four_squares, False),
     Property("cached decoding", "token by token with a cache, against the whole", cached_steps_equal_the_whole),
     Property("strided input", "the same input, not contiguous", strides_do_not_matter),

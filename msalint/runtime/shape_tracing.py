@@ -16,6 +16,7 @@ from msalint.runtime.axis_names import axis_names
 from msalint.runtime.comment_check import Disagreement, disagreements
 from msalint.runtime.contract import Problem
 from msalint.runtime.flow_tracer import FlowTracer, input_labels, labels_of_kind
+from msalint.runtime.hints import hints_of, is_array
 from msalint.runtime.sizes import Sizes
 from msalint.runtime.tracer import TracedOp
 from msalint.shapes.vocabulary import HEAD, HEAD_DIM, role_of_name
@@ -53,6 +54,8 @@ class Recording:
         self.sizes = sizes or Sizes()
         self.output: list[tuple[Tensor, tuple[int, ...]]] = []
         self.input_shape: tuple[int, ...] | None = None
+        self.output_is_annotated = False
+        """The axes of the output are written in its annotation: they may well be others than the input's."""
 
     def note_inputs(self, values: Sequence[Any], batch_first: bool, kind: str | None) -> None:
         """Label every tensor among the inputs; the first one of three axes sets batch, seq and width."""
@@ -74,9 +77,13 @@ class Recording:
 
     def note_output(self, value: Any) -> None:
         out = value[0] if isinstance(value, (tuple, list)) and value else value
+        if self.output_is_annotated:
+            return
         if isinstance(out, Tensor) and self.input_shape is not None and out.dim() == 3 and self.tracer.ops:
-            labels = self.tracer.labels.get(self.tracer.number_of(out))
-            op = self.tracer.ops[-1]
+            number = self.tracer.number_of(out)
+            labels = self.tracer.labels.get(number)
+            made = (op for op in reversed(self.tracer.ops) if any(one.number == number for one in op.results))
+            op = next(made, self.tracer.ops[-1])
             self.tracer.problems += contract.output_problems(op, labels, tuple(out.shape), self.input_shape)
 
     def flow(self) -> Flow:
@@ -129,6 +136,10 @@ def trace_shapes(
             handle.remove()
 
 
+def _annotates_output(function: Any) -> bool:
+    return is_array(hints_of(function).get("return"))
+
+
 def _sizes_of(module: nn.Module) -> Sizes:
     sizes = Sizes()
     for part in module.modules():
@@ -170,6 +181,7 @@ def _run_once(
     module = target if isinstance(target, nn.Module) else None
     error: Exception | None = None
     with trace_shapes(module, sizes=sizes, kind=kind) as recording:
+        recording.output_is_annotated = _annotates_output(target if module is None else module.forward)
         tracer = recording.tracer
         tracer.paused = True
         if module is None:

@@ -7,7 +7,7 @@ import copy
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -32,6 +32,8 @@ class Subject:
     call: Callable[[], Any]
     kind: str = "rows"
     """How the inputs are laid out (a `Layout`), or "ids", "image", "named"."""
+    settings: Mapping[str, object] = field(default_factory=dict)
+    """The settings of the target as they were before it first ran."""
 
     @property
     def module(self) -> nn.Module | None:
@@ -65,8 +67,9 @@ def subject_of(target: Any, request: Request) -> Subject:
 def _running(target: Any, built: Any, request: Request, sizes: Sizes) -> Subject | TargetError:
     """The target on the first inputs that it runs on, else the error of the most natural ones."""
     first: TargetError | None = None
+    settings = settings_of(built)
     for fitted, kind, form in forms(built, request, sizes):
-        subject = _subject(target, built, form, request, fitted, kind)
+        subject = replace(_subject(target, built, form, request, fitted, kind), settings=settings)
         try:
             with torch.no_grad(), torch.random.fork_rng():
                 subject.call()
@@ -127,6 +130,18 @@ def build(target: Any, request: Request, sizes: Sizes) -> Any:
     raise TargetError(f"{target.__name__} can't be built: {reason}") from first
 
 
+def settings_of(built: Any) -> dict[str, object]:
+    """What a module and its parts keep as plain values, by dotted name; whole numbers may count, and are left out."""
+    if not isinstance(built, nn.Module):
+        return {}
+    return {
+        f"{name}.{key}".lstrip("."): value
+        for name, part in built.named_modules()
+        for key, value in vars(part).items()
+        if isinstance(value, (bool, float, str)) and key != "training"
+    }
+
+
 def in_mode(module: nn.Module, training: bool) -> nn.Module:
     """The module itself, in one mode. A `train` of its own may give nothing back."""
     module.train(training)
@@ -146,6 +161,7 @@ def other_layout(subject: Subject, request: Request) -> Subject | None:
         with torch.device(request.device):
             inputs = inputs_of(subject.target, request, subject.sizes, twin, None)
         other = _subject(subject.target, subject.target, inputs, request, subject.sizes, twin)
+        other = replace(other, settings=subject.settings)
         with torch.no_grad(), torch.random.fork_rng():
             other.call()
     except Exception:

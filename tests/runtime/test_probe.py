@@ -30,7 +30,10 @@ def status(report: Report, name: str) -> str:
 
 def test_the_reference_has_every_property() -> None:
     report = probe(MultiHeadSelfAttention)
-    assert [finding.name for finding in report.findings if finding.status != "pass"] == []
+    assert {finding.name: finding.status for finding in report.findings if finding.status != "pass"} == dict.fromkeys(
+        ["padding ids", "key heads in order", "kernel arguments", "layers apart", "heads side by side"],
+        "not applicable",
+    )
     assert report.dtype == "float64"
 
 
@@ -132,7 +135,7 @@ def test_the_command_says_what_fails_and_which_rule_explains_it(capsys: pytest.C
 def test_the_command_writes_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["probe", "msalint.runtime.attention:MultiHeadSelfAttention", "--output-format", "json"]) == 0
     findings = json.loads(capsys.readouterr().out)["findings"]
-    assert {finding["status"] for finding in findings} == {"pass"}
+    assert {finding["status"] for finding in findings} == {"pass", "not applicable"}
     assert findings[0]["seeds"] == [0, 1, 2]
 
 

@@ -1,0 +1,129 @@
+"""Properties of the module around its attention: its layers, its settings, what it keeps, the device it follows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from msalint.runtime.copies import copied, moved, tensors_in
+from msalint.runtime.experiment import Experiment, NotApplicable
+from msalint.runtime.outcome import Failed, Shown
+from msalint.runtime.subject import fresh, settings_of
+from msalint.runtime.tracer import TracedOp, Tracer
+
+
+def _module(it: Experiment) -> nn.Module:
+    if not isinstance(it.module, nn.Module):
+        raise NotApplicable("it is a function")
+    return it.module
+
+
+def _lists(module: nn.Module) -> Iterator[tuple[str, Sequence[nn.Module]]]:
+    for name, part in module.named_modules():
+        if isinstance(part, nn.ModuleList) and len(part) > 1:
+            yield name, list(part)
+
+
+def layers_are_apart(it: Experiment) -> Shown:
+    lists = list(_lists(_module(it)))
+    if not lists:
+        raise NotApplicable("it has no list of layers")
+    for name, layers in lists:
+        weights = [{id(p) for p in layer.parameters()} for layer in layers]
+        for index, mine in enumerate(weights):
+            if any(mine & other for other in weights[:index]):
+                raise Failed(f"layers of `{name}` have the same weights: one layer stands in it twice", 1.0, "MSA409")
+    return Shown(0.0)
+
+
+def heads_read_one_input(it: Experiment) -> Shown:
+    lists = [(name, layers) for name, layers in _lists(_module(it)) if "head" in name.rpartition(".")[2].lower()]
+    if not lists:
+        raise NotApplicable("it has no list of heads")
+    for name, layers in lists:
+        inputs: list[Tensor] = []
+
+        def note(_: nn.Module, args: tuple[Any, ...], into: list[Tensor] = inputs) -> None:
+            into.extend(value.detach().clone() for value in args[:1] if isinstance(value, Tensor))
+
+        handles = [layer.register_forward_pre_hook(note) for layer in layers]
+        try:
+            it.run(it.tokens(0))
+        finally:
+            for handle in handles:
+                handle.remove()
+        if len(inputs) != len(layers):
+            raise NotApplicable("its heads are not each called once with one tensor")
+        if any(one.shape != inputs[0].shape or not torch.equal(one, inputs[0]) for one in inputs[1:]):
+            raise Failed(f"a head of `{name}` reads what another head gave, not the input", 1.0, "MSA410")
+    return Shown(0.0)
+
+
+def settings_stay(it: Experiment) -> Shown:
+    module = _module(it)
+    before = it.subject.settings
+    it.run(it.tokens(0))
+    with it.training() as trained:
+        it.run(it.tokens(0), module=trained)
+        found = {
+            **settings_of(module),
+            **{name: v for name, v in settings_of(trained).items() if before.get(name) != v},
+        }
+    changed = [f"{name} from {before[name]} to {found[name]}" for name in before if found.get(name) != before[name]]
+    if changed:
+        raise Failed(f"a run changes its settings: {', '.join(changed[:3])}", float(len(changed)), "MSA413")
+    return Shown(0.0)
+
+
+def graph_is_let_go(it: Experiment) -> Shown:
+    _module(it)
+    with it.training() as module, torch.enable_grad():
+        it.run(it.tokens(0), module=module)
+        kept = [
+            f"{name}.{key}".lstrip(".")
+            for name, part in module.named_modules()
+            for key, value in vars(part).items()
+            if key not in ("_parameters", "_modules")
+            if any(tensor.grad_fn is not None for tensor in tensors_in(value))
+        ]
+    if kept:
+        reason = f"after a training run it keeps {', '.join(kept[:3])} with the graph behind: its memory is not freed"
+        raise Failed(reason, float(len(kept)), "MSA803")
+    return Shown(0.0)
+
+
+_INDEXING = frozenset("__getitem__ __setitem__ index_select gather take embedding to copy_ device cpu".split())
+_MIXED = re.compile(r"same device|different devices|meta.*cpu|cpu.*meta", re.IGNORECASE | re.DOTALL)
+
+
+def device_is_followed(it: Experiment) -> Shown:
+    """On the meta device nothing is computed, but a mask that was made on the CPU meets scores that are not there."""
+    target = it.subject.target
+    module = copied(target).to("meta") if isinstance(target, nn.Module) else target
+    given = {name: moved(value, device="meta") for name, value in fresh(it.inputs).items()}
+    if it.text:
+        raise NotApplicable("a --call may make tensors of its own")
+    tracer = Tracer()
+    try:
+        with tracer:
+            module(**given)
+    except Exception as error:
+        text = str(error).splitlines()[0] if str(error) else type(error).__name__
+        if _MIXED.search(str(error)):
+            raise Failed(f"on another device it raises: {text}", None, "MSA315") from error
+        if not any(_mixes(op) for op in tracer.ops):
+            raise NotApplicable(f"it can't run without values ({type(error).__name__})") from error
+    mixed = next((op for op in tracer.ops if _mixes(op)), None)
+    if mixed is not None:
+        reason = f"a tensor made on the CPU meets one of the module's device, line {mixed.line}"
+        raise Failed(reason, None, "MSA315")
+    return Shown(0.0)
+
+
+def _mixes(op: TracedOp) -> bool:
+    kinds = {tensor.device.type for tensor in op.inputs if tensor.shape}
+    return len(kinds) > 1 and op.name.rpartition(".")[2] not in _INDEXING
