@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from msalint.facts import AttentionSite, Bound, Fact, Multiplied, SdpaCalled, Softmaxed, Weighted
 from msalint.flow.interpreter import Interpreter
-from msalint.flow.paths import Analysis, Entry
+from msalint.flow.paths import Analysis, Checkpoint, Entry
 from msalint.flow.program import Program
 from msalint.flow.sites import unread_sites
 from msalint.shapes.axes import Atom, Axis, Layout, axis_name
@@ -71,8 +71,8 @@ class _EveryRun(Analysis):
         super().__init__(program, trace)
         self.runs: list[Interpreter] = []
 
-    def run(self, entry: Entry, given: dict[str, bool]) -> Interpreter:
-        interpreter = super().run(entry, given)
+    def run(self, entry: Entry, given: dict[str, bool], checkpoints: list[Checkpoint] | None = None) -> Interpreter:
+        interpreter = super().run(entry, given, checkpoints)
         self.runs.append(interpreter)
         return interpreter
 
