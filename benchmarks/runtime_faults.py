@@ -1,9 +1,10 @@
 """Which faults of the fixtures trace and probe see, beside the static rules: the table of docs/runtime_faults.md.
 
-    python benchmarks/runtime_faults.py [--write]
+    python benchmarks/runtime_faults.py [--write] [WORD...]
 
-Every torch module of every `bad*.py` of `fixtures/rules` and `fixtures/field` that can be built and run by guess is
-traced and probed, and so is the `good*.py` beside it: what both show is not the fault.
+Every module and function of every `bad*.py` of `fixtures/rules` and `fixtures/field` is traced and probed as its proof
+calls it, modules also as they can be built by guess, and so is the `good*.py` beside it: what both show is not the
+fault.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from msalint import lint_source
+from msalint.runtime.copies import copied
 from msalint.runtime.probing import probe
 from msalint.runtime.request import Request
 from msalint.runtime.target import TargetError, candidates, load_file
@@ -38,20 +40,28 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "runtime_faults.md"
 HEAD = """# Which faults a run shows
 
-Made by `python benchmarks/runtime_faults.py --write`. Each row is a faulty file of `fixtures/`. *Static*: the rules
-that report it. *Trace*: where the flow of one run breaks the contract of attention, or the error that ends it.
-*Probe*: the properties that fail on the faulty file and hold on the mended one. A dash: the module runs and nothing is
-seen. *not run*: it can't be built or called by guess; `--set`, `--input` or `--call` may do it.
+Made by `python benchmarks/runtime_faults.py --write`. Each row is a faulty file of `fixtures/`, run as its proof runs
+it and, where it can be built by guess, as the commands would. *Static*: the rules that report it. *Trace*: where the
+flow of one run breaks the contract of attention, or the error that ends it. *Probe*: the properties that fail on the
+faulty file and hold on the mended one. A dash: the module runs and nothing is seen. *no attention*: what the file holds
+is beside attention (positions, a mask, a helper), which neither watches. *no tokens*: it takes no tensor that could be
+changed. *not run*: its proof calls it in another way than as a module.
 
 """
+
+
+Shown = frozenset[tuple[str, str]]
+"""What was found, beside the class or function that showed it; `_RAN` of each that ran."""
+
+_RAN = ""
 
 
 @dataclass(frozen=True)
 class Seen:
     """What one file shows: None where nothing of it could be run."""
 
-    trace: frozenset[str] | None
-    probe: frozenset[str] | None
+    trace: Shown | None
+    probe: Shown | None
 
 
 @dataclass(frozen=True)
@@ -66,24 +76,29 @@ class Row:
 
 def look(path: Path, calls: Sequence[ProofCall]) -> Seen:
     """Trace and probe what a file's proof calls, and whatever else of it can be built by guess."""
-    traces: list[frozenset[str] | None] = []
-    probes: list[frozenset[str] | None] = []
-    for target, request in _targets(path, calls):
-        traces.append(_traced(target, request))
-        probes.append(_probed(target, request))
+    traces: list[Shown | None] = []
+    probes: list[Shown | None] = []
+    for name, target, request in _targets(path, calls):
+        # Of each its own copy: a run may change the settings of the module.
+        traces.append(_named(name, _traced(copied(target), request)))
+        probes.append(_named(name, _probed(copied(target), request)))
     return Seen(_united(traces), _united(probes))
 
 
-def _targets(path: Path, calls: Sequence[ProofCall]) -> Iterator[tuple[Any, Request]]:
+def _named(name: str, found: frozenset[str] | None) -> Shown | None:
+    return None if found is None else frozenset((name, one) for one in (*found, _RAN))
+
+
+def _targets(path: Path, calls: Sequence[ProofCall]) -> Iterator[tuple[str, Any, Request]]:
     for call in calls:
-        yield call.target, Request(values=call.values, dropout=0.2)
+        yield call.name, call.target, Request(values=call.values, dropout=0.2)
     with contextlib.suppress(TargetError):
         module = load_file(path)
         for name in candidates(module):
-            yield getattr(module, name), Request(dropout=0.2)
+            yield name, getattr(module, name), Request(dropout=0.2)
 
 
-def _united(found: Sequence[frozenset[str] | None]) -> frozenset[str] | None:
+def _united(found: Sequence[Shown | None]) -> Shown | None:
     ran = [one for one in found if one is not None]
     return frozenset().union(*ran) if ran else None
 
@@ -91,12 +106,13 @@ def _united(found: Sequence[frozenset[str] | None]) -> frozenset[str] | None:
 def _traced(target: object, request: Request) -> frozenset[str] | None:
     try:
         trace = trace_target(target, request)
-    except TargetError:
-        return None
+    except TargetError as error:
+        built = "can't be built" in str(error) and "nothing tells" not in str(error)
+        return frozenset({"raises"}) if built else None
     found = {problem.kind for problem in trace.flow.problems} | {"comment disagrees" for _ in trace.flow.comments}
     if trace.failure is not None and not found:
         if "no attention was seen" in str(trace.failure):
-            return None
+            return frozenset({_NO_ATTENTION})
         # A call of the proof that raises is the fault showing itself. Of guessed inputs that can only be said of an
         # error from the middle of attention: one before it may be a wrong guess.
         known = request.values or trace.flow.sites or (len(trace.flow.rows) > 4 and "raises" in str(trace.failure))
@@ -104,11 +120,22 @@ def _traced(target: object, request: Request) -> frozenset[str] | None:
     return frozenset(found)
 
 
+_NO_ATTENTION = "no attention"
+_NO_TOKENS = "no tokens"
+_REASONS = {_NO_ATTENTION, _NO_TOKENS}
+
+
 def _probed(target: object, request: Request) -> frozenset[str] | None:
     try:
         return frozenset(finding.name for finding in probe(target, **vars(request)).failures)
     except TargetError as error:
-        return frozenset({"raises"}) if request.values and "raises when run" in str(error) else None
+        text = str(error)
+        if "no attention was seen" in text:
+            return frozenset({_NO_ATTENTION})
+        if "takes no tensor of tokens" in text:
+            return frozenset({_NO_TOKENS})
+        built = "can't be built" in text and "nothing tells" not in text
+        return frozenset({"raises"}) if built or (request.values and "raises when run" in text) else None
 
 
 def rows_of(fixture: Fixture) -> list[Row]:
@@ -143,10 +170,17 @@ def rows(jobs: int, words: Sequence[str]) -> Iterator[Row]:
             yield from found
 
 
-def _cell(bad: frozenset[str] | None, good: frozenset[str] | None) -> str:
+def _cell(bad: Shown | None, good: Shown | None) -> str:
     if bad is None:
         return "not run"
-    return ", ".join(sorted(bad - (good or frozenset()))) or "-"
+    beside = good or frozenset()
+    names = {name for name, _ in beside}
+    shown = {one for _, one in beside}
+    # What has no namesake in the mended file is held against all of it.
+    seen = {one for name, one in bad if ((name, one) not in beside if name in names else one not in shown)}
+    found = {one for _, one in bad} - {_RAN}
+    seen.discard(_RAN)
+    return ", ".join(sorted(seen - _REASONS or (found if found <= _REASONS else ()))) or "-"
 
 
 def main() -> None:
@@ -156,6 +190,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     wrongly: Counter[str] = Counter()
+    blind = ("-", "not run", _NO_ATTENTION, _NO_TOKENS)
     lines, ran, by_trace, by_probe, false = ["| fixture | static | trace | probe |", "|---|---|---|---|"], 0, 0, 0, []
     for row in rows(options.jobs, options.words):
         bad, good = row.bad, row.good
@@ -163,16 +198,15 @@ def main() -> None:
         behaviour = _cell(bad.probe, good.probe if good else None)
         lines.append(f"| {row.name} | {row.codes or '-'} | {trace} | {behaviour} |")
         ran += bad.trace is not None or bad.probe is not None
-        by_trace += trace not in ("-", "not run")
-        by_probe += behaviour not in ("-", "not run")
-        wrongly.update(good.probe or () if good else ())
-        if good and good.probe:
-            print(f"{row.name.replace('bad', 'good', 1)}: {', '.join(sorted(good.probe))}", file=sys.stderr)
-        if good and good.trace and good.trace - {"raises"}:
-            false.append(f"{row.name}: {', '.join(good.trace)}")
+        by_trace += trace not in blind
+        by_probe += behaviour not in blind
+        wrongly.update(one for _, one in (good.probe or () if good else ()) if one not in {_RAN, *_REASONS})
+        broken = {one for _, one in good.trace or ()} - {"raises", _RAN, *_REASONS} if good else None
+        if broken:
+            false.append(f"{row.name}: {', '.join(broken)}")
     total = len(lines) - 2
     summary = (
-        f"{total} faulty files, {ran} of them run by guess; trace sees {by_trace}, probe sees {by_probe}; "
+        f"{total} faulty files, {ran} of them run; trace sees {by_trace}, probe sees {by_probe}; "
         f"trace finds a broken contract in {len(false)} of the mended "
         "files.\n\n"
     )

@@ -17,6 +17,7 @@ from msalint.runtime.mask_ways import MaskWays, call_masks
 from msalint.runtime.request import Request
 from msalint.runtime.subject import Subject, caller, fresh, in_mode
 from msalint.runtime.tracer import Tracer
+from msalint.shapes.vocabulary import says
 
 
 class NotApplicable(Exception):
@@ -63,9 +64,8 @@ class Experiment:
             raise NotApplicable("its input has no batch axis")
 
     def _widened(self, target: Any) -> tuple[Any, torch.dtype]:
-        if not isinstance(target, nn.Module):
-            return target, torch.float64
-        wide = in_mode(copied(target), training=False).double()
+        is_module = isinstance(target, nn.Module)
+        wide = in_mode(copied(target), training=False).double() if is_module else target
         self.module, self.dtype = wide, torch.float64
         try:
             with Tracer() as tracer:
@@ -75,7 +75,9 @@ class Experiment:
         else:
             # A softmax in float32 by choice: masks and tolerances have to follow the narrower dtype.
             narrow = any(op.dtype in (torch.float32, torch.float16, torch.bfloat16) for op in tracer.ops)
-        return (in_mode(copied(target), training=False), torch.float32) if narrow else (wide, torch.float64)
+        if not narrow:
+            return wide, torch.float64
+        return in_mode(copied(target), training=False) if is_module else target, torch.float32
 
     @property
     def is_ids(self) -> bool:
@@ -89,6 +91,17 @@ class Experiment:
         if table is not None:
             return table.num_embeddings
         return max(int(self.subject.inputs[self.main].max()) + 1, self.sizes.vocab)
+
+    @property
+    def padding_id(self) -> int | None:
+        """The id that stands for no token, by an attribute or argument such as `pad_token_id`, None if none does."""
+        values = dict(self.subject.inputs)
+        if isinstance(self.subject.target, nn.Module):
+            for part in self.subject.target.modules():
+                if not isinstance(part, nn.Embedding):
+                    values.update(vars(part))
+        named = ((name, value) for name, value in values.items() if type(value) is int and says(name, "pad", "padding"))
+        return next((value for name, value in named if not says(name, "size")), None)
 
     @property
     def tolerance(self) -> float:
@@ -110,7 +123,8 @@ class Experiment:
         shape = list(self._to_rows(self.subject.inputs[self.main]).shape)
         shape[0], shape[1] = batch or shape[0], seq or shape[1]
         if self.is_ids:
-            return torch.randint(self.vocab, shape, generator=generator)
+            ids = torch.randint(self.vocab, shape, generator=generator)
+            return ids if self.padding_id is None else torch.where(ids == self.padding_id, (ids + 1) % self.vocab, ids)
         return torch.randn(shape, generator=generator, dtype=torch.float64)
 
     def disturbed(self, tokens: Tensor, seed: int) -> Tensor:
@@ -128,9 +142,12 @@ class Experiment:
         for name, value in fresh(self.inputs).items():
             if name in (self.main, *self.same):
                 value = self._from_rows(tokens)
+            value = moved(value, dtype=dtype)
             if isinstance(value, Tensor):
                 value = self._fitted(name, value, tokens)
-            given[name] = moved(value, dtype=dtype)
+            elif isinstance(value, list) and len(value) == self.sizes.batch:
+                value = value[: tokens.shape[0]]
+            given[name] = value
         if self.text:
             batch, seq = tokens.shape[:2]
             given.update(call_masks(torch.ones(batch, seq, seq, dtype=torch.bool)))
@@ -177,7 +194,7 @@ class Experiment:
     def tokenwise(self, seed: int) -> tuple[Tensor, Tensor]:
         """Tokens and their output. Raises `NotApplicable` if the output has no place for each token."""
         if self.kind == "image":
-            raise NotApplicable("its input is an image")
+            raise NotApplicable("its input is no row of tokens")
         tokens = self.tokens(seed)
         output = self.run(tokens)
         if not self.is_tokenwise(output, tokens):

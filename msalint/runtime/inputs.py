@@ -39,7 +39,7 @@ def forms(built: Any, request: Request, sizes: Sizes) -> Iterator[tuple[Sizes, s
         return
     fitted = _told_apart(_fitted_sizes(built, sizes), request)
     kinds = ("named",) if request.call is not None else _kinds(built)
-    fills = (None, "rows", "wide") if _wants_mask(built) else (None,)
+    fills = (None, "rows", "wide") if _wants_mask(built) else (None, "wide") if request.mask != "none" else (None,)
     for fill, kind in itertools.product(fills, kinds):
         torch.manual_seed(request.seed)
         try:
@@ -72,8 +72,8 @@ def _kind_of(main: Tensor | None, built: Any) -> str:
     stated = declared_layout(built)
     if stated is not None and len(AXES[stated]) == main.dim():
         return stated
-    likely = next((kind for kind in _likely_kinds(built) if kind in ("heads", "image")), "heads")
-    return {2: "unbatched", 3: "rows", 4: likely}.get(main.dim(), "named")
+    heads = not isinstance(built, nn.Module) or not any(True for _ in built.parameters())
+    return {2: "unbatched", 3: "rows", 4: "heads" if heads else "image"}.get(main.dim(), "image")
 
 
 def _sizes_of_values(values: Mapping[str, Any], sizes: Sizes, kind: str) -> Sizes:
@@ -107,7 +107,8 @@ def _fitted_sizes(built: Any, sizes: Sizes) -> Sizes:
     if isinstance(built, nn.Module):
         image = next((layer for layer in built.modules() if isinstance(layer, nn.Conv2d)), None)
         sizes = sizes.changed(channels=image.in_channels) if image is not None else sizes
-    for name, value in getattr(built, "__dict__", {}).items():
+    own = getattr(built, "__dict__", {})
+    for name, value in (*own.items(), *getattr(own.get("config"), "__dict__", {}).items()):
         role = role_of_name(name)
         if type(value) is not int:
             continue
@@ -157,7 +158,10 @@ def sizes_of_input(sizes: Sizes, kind: str, shape: tuple[int, ...]) -> Sizes:
 def _kinds(built: Any) -> tuple[str, ...]:
     stated = declared_layout(built)
     kinds = _likely_kinds(built)
-    return (stated, *(kind for kind in kinds if kind != stated)) if stated is not None and kinds[0] != "ids" else kinds
+    of_ids = kinds[0] == "ids"
+    if stated is None or of_ids != stated.startswith("ids"):
+        return kinds
+    return (stated, *(kind for kind in kinds if kind != stated))
 
 
 def _likely_kinds(built: Any) -> tuple[str, ...]:
@@ -199,7 +203,9 @@ def inputs_of(built: Any, request: Request, sizes: Sizes, kind: str, fill: str |
             mask = _mask(name, request, sizes)
             if mask is None and fill is not None and parameter.default is parameter.empty:
                 seen = (sizes.batch, sizes.seq) if fill == "rows" else (sizes.batch, 1, sizes.seq, sizes.seq)
-                mask = torch.full(seen, (request.mask_true or mask_polarity(name) or "keep") == "keep")
+                mask = torch.full(seen, _polarity(name, request) == "keep")
+            if mask is not None and mask.dim() == 2 and fill == "wide" and request.mask == "causal":
+                mask = mask[None, None]
             if mask is not None or parameter.default is parameter.empty:
                 inputs[name] = mask
         elif parameter.default is parameter.empty and parameter.kind not in (
@@ -298,5 +304,9 @@ def _mask(name: str, request: Request, sizes: Sizes) -> Tensor | None:
         keep = {"causal": named["causal"], "padding": named["keep"][:, None, None, :], "both": named["both"]}[
             request.mask
         ]
-    polarity = request.mask_true or mask_polarity(name) or "keep"
-    return keep if polarity == "keep" else ~keep
+    return keep if _polarity(name, request) == "keep" else ~keep
+
+
+def _polarity(name: str, request: Request) -> str:
+    """What True means: as a person says, as the name does, and that a key is seen where neither does."""
+    return request.mask_true or mask_polarity(name) or ("hide" if says(name, "hide", "hidden") else "keep")

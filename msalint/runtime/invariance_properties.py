@@ -12,6 +12,7 @@ from msalint.runtime.experiment import Experiment, NotApplicable
 from msalint.runtime.head_leak import head_overlap
 from msalint.runtime.mask_properties import causal_plane, causal_way
 from msalint.runtime.outcome import SEEDS, Failed, Shown
+from msalint.runtime.pattern_properties import SharedKeys
 
 
 def samples_are_apart(it: Experiment) -> Shown:
@@ -19,6 +20,8 @@ def samples_are_apart(it: Experiment) -> Shown:
     worst = 0.0
     for seed in SEEDS:
         tokens = it.tokens(seed)
+        if tokens.shape[0] < 2:
+            tokens = it.tokens(seed, batch=2)
         output = it.run(tokens)
         if output.shape[0] != tokens.shape[0]:
             raise NotApplicable(f"its output {tuple(output.shape)} has no batch axis")
@@ -31,6 +34,10 @@ def samples_are_apart(it: Experiment) -> Shown:
 
 
 def heads_are_apart(it: Experiment) -> Shown:
+    with SharedKeys() as keys:
+        it.run(it.tokens(0))
+    if keys.shares:
+        raise NotApplicable("its query heads share key heads")
     shared = head_overlap(it)
     if shared:
         raise Failed("heads read each other's features before the output projection", float(shared), "MSA102")
@@ -125,7 +132,7 @@ def one_sample_is_enough(it: Experiment) -> Shown:
 
 def one_token_is_enough(it: Experiment) -> Shown:
     if it.kind == "image":
-        raise NotApplicable("its input is an image")
+        raise NotApplicable("its input is no row of tokens")
     if any(name in it.parameters and name in it.subject.inputs for name in ("mask", "attn_mask", "attention_mask")):
         raise NotApplicable("it needs a mask of fixed size")
     for seed in SEEDS:

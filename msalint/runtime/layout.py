@@ -41,6 +41,8 @@ AXES: dict[str, tuple[str, ...]] = {
     "ids_seq_first": ("seq", "batch"),
 }
 
+_OF_IDS: dict[tuple[str | None, ...], Layout] = {(BATCH, SEQ): "ids", (SEQ, BATCH): "ids_seq_first"}
+
 _BY_ROLES: dict[tuple[str | None, ...], Layout] = {
     (BATCH, SEQ): "rows",
     (SEQ, BATCH): "seq_first",
@@ -66,7 +68,7 @@ def _stated(function: Any, cls: type | None) -> Iterator[Layout]:
     try:
         source = textwrap.dedent(inspect.getsource(function))
         tree = ast.parse(source)
-        parameters = set(inspect.signature(function).parameters)
+        parameters = list(inspect.signature(function).parameters)
     except (OSError, TypeError, SyntaxError, ValueError):
         return
     for hint in hints_of(function).values():
@@ -75,19 +77,25 @@ def _stated(function: Any, cls: type | None) -> Iterator[Layout]:
             break
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and _shape_owner(node.value) in parameters:
-            yield from _of_roles([_target_name(target) for target in _unpacked(node)])
+            first = _shape_owner(node.value) == parameters[0]
+            yield from _of_roles([_target_name(target) for target in _unpacked(node)], first)
     lines = [line for line in source.splitlines() if line.lstrip().startswith("#")]
     for text in (*(function.__doc__ or "").splitlines(), *((cls and cls.__doc__) or "").splitlines(), *lines):
         for claim in parse_shape_claims(text):
-            if claim.subject is None or claim.subject in parameters | {"inputs", "input", "shape"}:
-                yield from _of_roles([axis if isinstance(axis, str) else None for axis in claim.axes])
+            if claim.subject is None or claim.subject in (*parameters, "inputs", "input", "shape"):
+                first = claim.subject in parameters[:1]
+                yield from _of_roles([axis if isinstance(axis, str) else None for axis in claim.axes], first)
                 break
 
 
-def _of_roles(names: list[str | None]) -> Iterator[Layout]:
-    roles = tuple(role_of_name(name) if name else None for name in names)
-    if roles == (BATCH, WIDTH, SEQ):
-        layout: Layout | None = "channels_first"
+def _of_roles(names: list[str | None], first: bool = False) -> Iterator[Layout]:
+    """`first`: they are the axes of the first parameter; two axes may be a mask's, if they are any other's."""
+    roles: tuple[str | None, ...] = tuple(role_of_name(name) if name else None for name in names)
+    layout: Layout | None
+    if len(roles) == 2 and first:
+        layout = _OF_IDS.get(roles)
+    elif roles == (BATCH, WIDTH, SEQ):
+        layout = "channels_first"
     elif len(roles) == 3:
         layout = _BY_ROLES.get(roles[:2])
     elif len(roles) == 4 and roles[3] in (HEAD_DIM, "width"):

@@ -82,8 +82,8 @@ class MaskWays:
                     if not causal or "query" in shape:
                         for coding in self._codings(name):
                             yield MaskWay(name, shape, coding)
-            if not causal and name in LENGTH_NAMES:
-                yield MaskWay(name, "(batch)", "lengths")
+        if not causal and not any(is_mask(name, self.examples.get(name)) for name in self.parameters):
+            yield from (MaskWay(name, "(batch)", "lengths") for name in self.parameters if name in LENGTH_NAMES)
         if causal:
             for name in self.parameters:
                 if name in ("causal", "is_causal", "use_causal_mask"):

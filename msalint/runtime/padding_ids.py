@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from msalint.runtime.experiment import Experiment, NotApplicable
 from msalint.runtime.outcome import SEEDS, Failed, Shown
 from msalint.runtime.seen_keys import seen_keys
-from msalint.shapes.vocabulary import says
 
 
 def padding_ids_are_hidden(it: Experiment) -> Shown:
     if not it.is_ids:
         raise NotApplicable("it takes no ids")
-    pad = _padding_id(it)
+    pad = it.padding_id
     if pad is None:
         raise NotApplicable("it knows no id of padding")
     for seed in SEEDS:
-        tokens = _without(it.tokens(seed), pad, it.vocab)
+        tokens = it.tokens(seed)
         if tokens.shape[1] < 3:
             raise NotApplicable("its sequence is too short")
         # One in the middle too: a causal mask hides those at the end by itself.
@@ -46,20 +44,3 @@ def _judge(it: Experiment, padded: Tensor, hidden: Tensor, seed: int) -> None:
     change = float((it.run(padded[:, :-1]) - output[:, :-1]).abs().max())
     if not change <= it.tolerance:
         raise Failed("padding at the end changes the real tokens", change, "MSA304")
-
-
-def _padding_id(it: Experiment) -> int | None:
-    """An attribute or argument such as `pad_token_id`."""
-    values = dict(it.subject.inputs)
-    if isinstance(it.module, nn.Module):
-        for part in it.module.modules():
-            if not isinstance(part, nn.Embedding):
-                values.update(vars(part))
-    found = (
-        v for name, v in values.items() if type(v) is int and says(name, "pad", "padding") and not says(name, "size")
-    )
-    return next(found, None)
-
-
-def _without(tokens: Tensor, pad: int, vocab: int) -> Tensor:
-    return torch.where(tokens == pad, (tokens + 1) % vocab, tokens)

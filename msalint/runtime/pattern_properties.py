@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from msalint.runtime.contraction import contraction_of
 from msalint.runtime.experiment import Experiment, NotApplicable
 from msalint.runtime.outcome import Failed, Shown
+from msalint.runtime.shape_tracing import run_traced
 from msalint.runtime.tracer import TracedOp, Tracer
 
 
@@ -22,15 +23,27 @@ def tokens_meet(it: Experiment) -> Shown:
         raise NotApplicable("it attends to another input")
     if bool(it.influence().fill_diagonal_(False).any()):
         return Shown(0.0)
+    tokens = it.tokens(0, batch=max(2, tokens.shape[0]))
+    output = it.run(tokens)
     other = tokens.clone()
     other[-1] = it.disturbed(tokens, 0)[-1]
-    if tokens.shape[0] > 1 and float((it.run(other) - output)[:-1].abs().max()) > it.tolerance:
+    if it.kind != "unbatched" and float((it.run(other) - output)[:-1].abs().max()) > it.tolerance:
         raise NotApplicable("its samples meet, not its tokens")
     raise Failed("no token's output depends on another token", 1.0, "MSA105")
 
 
+def axes_are_in_order(it: Experiment) -> Shown:
+    flow, _ = run_traced(
+        it.subject.target, list(it.subject.inputs.values()), it.subject.call, it.subject.sizes, it.subject.kind
+    )
+    if flow.problems:
+        first = flow.problems[0]
+        raise Failed(f"{first.kind}, line {first.op.line}: {first.message}", 1.0, first.rule or "")
+    return Shown(0.0)
+
+
 def groups_are_in_order(it: Experiment) -> Shown:
-    tracer = _SharedKeys()
+    tracer = SharedKeys()
     with tracer:
         it.run(it.tokens(0))
     if not tracer.groups:
@@ -42,12 +55,13 @@ def groups_are_in_order(it: Experiment) -> Shown:
     return Shown(0.0)
 
 
-class _SharedKeys(Tracer):
+class SharedKeys(Tracer):
     """For each operand of a product whose heads repeat: which of its distinct heads stands where."""
 
     def __init__(self) -> None:
         super().__init__()
         self.groups: list[list[int]] = []
+        self.shares = False
 
     def seen(
         self, op: TracedOp, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
@@ -69,5 +83,6 @@ class _SharedKeys(Tracer):
             heads.append(len(distinct) if place is None else place)
             if place is None:
                 distinct.append(head)
+        self.shares = self.shares or len(distinct) < len(heads)
         if 1 < len(distinct) < len(heads):
             self.groups.append(heads)

@@ -30,7 +30,7 @@ from msalint.runtime.numeric_properties import (
 )
 from msalint.runtime.outcome import Property
 from msalint.runtime.padding_ids import padding_ids_are_hidden
-from msalint.runtime.pattern_properties import groups_are_in_order, tokens_meet
+from msalint.runtime.pattern_properties import axes_are_in_order, groups_are_in_order, tokens_meet
 from msalint.runtime.structure_properties import (
     device_is_followed,
     graph_is_let_go,
@@ -49,6 +49,12 @@ PROPERTIES = (
     Property("fully masked row", "a sample whose keys are all hidden, forward and backward", masked_row_is_finite),
     Property("causality", "other content in one token at a time", future_is_hidden),
     Property("samples apart", "other content in the last sample", samples_are_apart),
+    Property(
+        "axes in order",
+        "which token each element stands for, as in `msalint trace`",
+        axes_are_in_order,
+        False,
+    ),
     Property("heads apart", "gradient of each head's context on the projections", heads_are_apart, False),
     Property("tokens meet", "other content in one token at a time", tokens_meet),
     Property("key heads in order", "which query heads have equal keys", groups_are_in_order, False),

@@ -41,26 +41,44 @@ def layers_are_apart(it: Experiment) -> Shown:
 
 
 def heads_read_one_input(it: Experiment) -> Shown:
-    lists = [(name, layers) for name, layers in _lists(_module(it)) if "head" in name.rpartition(".")[2].lower()]
-    if not lists:
+    """Heads of a list named so get one input; linear layers of any list don't read each other with nothing between."""
+    module = _module(it)
+    if not any(True for _ in _lists(module)):
         raise NotApplicable("it has no list of heads")
-    for name, layers in lists:
-        inputs: list[Tensor] = []
-
-        def note(_: nn.Module, args: tuple[Any, ...], into: list[Tensor] = inputs) -> None:
-            into.extend(value.detach().clone() for value in args[:1] if isinstance(value, Tensor))
-
-        handles = [layer.register_forward_pre_hook(note) for layer in layers]
-        try:
-            it.run(it.tokens(0))
-        finally:
-            for handle in handles:
-                handle.remove()
-        if len(inputs) != len(layers):
-            raise NotApplicable("its heads are not each called once with one tensor")
-        if any(one.shape != inputs[0].shape or not torch.equal(one, inputs[0]) for one in inputs[1:]):
-            raise Failed(f"a head of `{name}` reads what another head gave, not the input", 1.0, "MSA410")
+    for name, layers in _lists(module):
+        if "head" in name.rpartition(".")[2].lower():
+            inputs = [given for _, given, _ in _calls(it, layers)]
+            if len(inputs) == len(layers) and any(not _alike(one, inputs[0]) for one in inputs[1:]):
+                raise Failed(f"a head of `{name}` reads what another head gave, not the input", 1.0, "MSA410")
+    listed = [layer for _, layers in _lists(module) for one in layers for layer in one.modules()]
+    linear = [layer for layer in listed if isinstance(layer, nn.Linear) and layer.in_features == layer.out_features]
+    calls = _calls(it, linear)
+    results = {id(output): layer for layer, _, output in calls}
+    chained = [layer for layer, given, _ in calls if any(results.get(id(value), layer) is not layer for value in given)]
+    # Values alone may be handed from hop to hop on purpose.
+    if len(chained) > max(len(layers) for _, layers in _lists(module)) - 1:
+        raise Failed("linear layers of a list read what their neighbours gave, not the input", 1.0, "MSA410")
     return Shown(0.0)
+
+
+def _calls(it: Experiment, layers: Sequence[nn.Module]) -> list[tuple[nn.Module, list[Tensor], Any]]:
+    """Each call of some layers in a run: the layer, its tensors, its output. All are kept, so no two share an id."""
+    calls: list[tuple[nn.Module, list[Tensor], Any]] = []
+
+    def note(layer: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        calls.append((layer, [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)], output))
+
+    handles = [layer.register_forward_hook(note, with_kwargs=True) for layer in dict.fromkeys(layers)]
+    try:
+        it.run(it.tokens(0))
+    finally:
+        for handle in handles:
+            handle.remove()
+    return calls
+
+
+def _alike(ours: Sequence[Tensor], theirs: Sequence[Tensor]) -> bool:
+    return len(ours) == len(theirs) and all(map(torch.equal, ours, theirs))
 
 
 def settings_stay(it: Experiment) -> Shown:

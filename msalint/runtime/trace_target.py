@@ -25,9 +25,13 @@ class TargetTrace:
 
     @property
     def source(self) -> tuple[str, str]:
-        """The file that defines the target, and its name in there. Raises `TargetError` if there is none."""
+        """The file that defines what runs, and its name in there: of the class whose forward it is, or the function.
+
+        Raises `TargetError` if there is none.
+        """
         target = self.subject.target
-        defined = type(target) if isinstance(target, nn.Module) else target
+        classes = type(target).__mro__ if isinstance(target, nn.Module) else ()
+        defined = next((cls for cls in classes if "forward" in vars(cls)), target)
         try:
             return inspect.getfile(defined), defined.__qualname__
         except TypeError as error:

@@ -1,0 +1,84 @@
+"""The fixtures, run as their proofs run them: no mended file breaks the contract, and the table names every fault."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import warnings
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("jaxtyping")
+
+from msalint.runtime.probing import probe  # noqa: E402
+from msalint.runtime.request import Request  # noqa: E402
+from msalint.runtime.target import TargetError  # noqa: E402
+from msalint.runtime.trace_target import trace_target  # noqa: E402
+from msalint.testing import Fixture, collect  # noqa: E402
+from tests.agreement.proof_calls import ProofCall, calls_of  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = [
+    fixture
+    for root in ("rules", "field")
+    for fixture in collect(ROOT / "fixtures" / root)
+    if fixture.proof is not None and fixture.faulty
+]
+
+
+def calls(fixture: Fixture) -> list[ProofCall]:
+    assert fixture.proof is not None
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return calls_of(fixture.proof, fixture.sources)
+
+
+@pytest.mark.parametrize("fixture", FOLDERS, ids=lambda fixture: fixture.folder.name)
+def test_no_mended_file_breaks_the_contract(fixture: Fixture) -> None:
+    mended = {path.with_name(path.name.replace("bad", "good", 1)).resolve() for path in fixture.faulty}
+    complaints = []
+    for call in calls(fixture):
+        if call.file not in mended:
+            continue
+        try:
+            flow = trace_target(call.target, Request(values=call.values)).flow
+        except TargetError:
+            continue
+        complaints += [f"{call.file.name} {call.name}: {one.kind}, line {one.op.line}" for one in flow.problems]
+        complaints += [f"{call.file.name}:{one.line}: {one.comment}: {one.reason}" for one in flow.comments]
+    assert not complaints, "\n".join(complaints)
+
+
+@pytest.mark.parametrize(
+    ("folder", "stem", "name"),
+    [
+        ("MSA103-heads-merge-scrambles-tokens", "bad_folded_output", "axes in order"),
+        ("MSA105-attention-over-head-axis", "bad_einops", "tokens meet"),
+        ("MSA203-scale-without-root", "bad_torch_div", "scale"),
+        ("MSA308-mask-inverted", "bad_keep_filled", "padding ids"),
+        ("MSA310-causal-mask-shows-future", "bad_where_swapped", "causality"),
+        ("MSA410-loop-overwrites-input", "bad_head_by_head", "heads side by side"),
+        ("b018-decode-step-is-causal-one-query", "bad", "cached decoding"),
+    ],
+)
+def test_probe_sees_the_fault_as_the_proof_calls_it(folder: str, stem: str, name: str) -> None:
+    fixture = next(one for one in FOLDERS if one.folder.name == folder)
+    found = set()
+    for call in calls(fixture):
+        if call.file.stem == stem:
+            with contextlib.suppress(TargetError):
+                found |= {finding.name for finding in probe(call.target, values=call.values).failures}
+    assert name in found
+
+
+def test_the_table_has_a_row_for_every_faulty_file() -> None:
+    page = (ROOT / "docs" / "runtime_faults.md").read_text(encoding="utf-8")
+    missing = [
+        f"{path.parent.name}/{path.stem}"
+        for fixture in FOLDERS
+        for path in fixture.faulty
+        if f"| {path.parent.name}/{path.stem} |" not in page
+    ]
+    assert not missing, "run python benchmarks/runtime_faults.py --write"

@@ -1,0 +1,184 @@
+"""`probe` on what stands around attention: masks of every coding, padding ids, kernels, devices, layers, settings."""
+
+# A call of a module is Any to the type checker.
+# mypy: disable-error-code="no-any-return"
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("jaxtyping")
+
+import attention_modules as modules  # type: ignore[import-not-found]  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
+from torch import Tensor, nn  # noqa: E402
+
+from msalint.runtime import probe  # noqa: E402
+from msalint.runtime.probing import Report  # noqa: E402
+
+
+def failed(report: Report) -> dict[str, str]:
+    return {finding.name: finding.rule for finding in report.failures}
+
+
+def status(report: Report, name: str) -> str:
+    return next(finding.status for finding in report.findings if finding.name == name)
+
+
+class Variant(nn.Module):
+    """Multi-head self-attention with one thing about it chosen."""
+
+    def __init__(self, d_model: int, num_heads: int, kind: str = "plain") -> None:
+        super().__init__()
+        self.heads, self.kind, self.rate, self.last = num_heads, kind, 0.1, None
+        self.q, self.k, self.v = (nn.Linear(d_model, d_model) for _ in range(3))
+        self.stack = nn.ModuleList([nn.Linear(d_model, d_model)] * 2 if kind == "shared" else [])
+
+    def forward(self, x: Tensor) -> Tensor:
+        b, n, d = x.shape
+        split = (b, n, self.heads, d // self.heads)
+        q, k, v = (layer(x).view(split).transpose(1, 2) for layer in (self.q, self.k, self.v))
+        if self.kind == "tiled":
+            k, v = (t[:, :2].repeat(1, self.heads // 2, 1, 1) for t in (k, v))
+        elif self.kind == "grouped":
+            k, v = (t[:, :2].repeat_interleave(self.heads // 2, dim=1) for t in (k, v))
+        scores = q @ k.mT * q.shape[-1] ** -0.5
+        hidden = torch.ones(n, n, dtype=torch.bool, device="cpu" if self.kind == "on_cpu" else x.device)
+        if self.kind in ("no_diagonal", "on_cpu", "causal"):
+            scores = scores.masked_fill(hidden.triu(0 if self.kind == "no_diagonal" else 1), -1e4)
+        elif self.kind == "upside_down":
+            scores = scores.masked_fill(hidden.tril(-1), -1e4)
+        weights = scores.softmax(-1)
+        if self.kind == "keeps_graph":
+            self.last = weights
+        if self.kind == "overwrites":
+            self.rate = 0.0
+        # The residual makes each token depend on itself, whatever the mask hides.
+        return x + (weights @ v).transpose(1, 2).flatten(2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "rule"),
+    [
+        ("no_diagonal", "causality", "MSA309"),
+        ("upside_down", "causality", "MSA310"),
+        ("tiled", "key heads in order", "MSA705"),
+        ("on_cpu", "device", "MSA315"),
+        ("keeps_graph", "graph let go", "MSA803"),
+        ("overwrites", "settings stay", "MSA413"),
+        ("shared", "layers apart", "MSA409"),
+    ],
+)
+def test_each_fault_fails_its_property(kind: str, name: str, rule: str) -> None:
+    assert failed(probe(Variant(24, 4, kind))).get(name) == rule
+
+
+def test_the_same_module_without_the_fault_has_none_of_them() -> None:
+    for kind in ("plain", "causal", "grouped"):
+        assert failed(probe(Variant(24, 4, kind))) == {}
+    assert status(probe(Variant(24, 4, "grouped")), "key heads in order") == "pass"
+
+
+def test_tokens_that_do_not_meet_are_told() -> None:
+    report = probe(modules.Choice, settings={"fault": "heads_not_moved"})
+    assert failed(report)["tokens meet"] == "MSA105"
+    assert failed(report)["axes in order"] == "MSA105"
+
+
+class HeadByHead(nn.Module):
+    def __init__(self, width: int, heads: int, chained: bool) -> None:
+        super().__init__()
+        self.maps = nn.ModuleList(nn.ModuleList(nn.Linear(width, width) for _ in range(3)) for _ in range(heads))
+        self.chained = chained
+
+    def forward(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        total = torch.zeros_like(query)
+        for layers in self.maps:
+            q, k, v = layers[0](query), layers[1](key), layers[2](value)  # type: ignore[index]
+            total = total + F.scaled_dot_product_attention(q, k, v)
+            if self.chained:
+                query, key, value = q, k, v
+        return total
+
+
+@pytest.mark.parametrize("chained", [False, True])
+def test_heads_in_series_are_told_from_heads_side_by_side(chained: bool) -> None:
+    found = failed(probe(HeadByHead(12, 3, chained), values={name: torch.randn(2, 5, 12) for name in MHA_NAMES}))
+    assert found.get("heads side by side") == ("MSA410" if chained else None)
+
+
+MHA_NAMES = ("query", "key", "value")
+
+
+class OfIds(nn.Module):
+    """Attention over words that hides an id of padding, or all else."""
+
+    def __init__(self, vocab: int, width: int, pad_token_id: int = 0, inverted: bool = False) -> None:
+        super().__init__()
+        self.embed, self.qkv = nn.Embedding(vocab, width), nn.Linear(width, 3 * width)
+        self.pad_token_id, self.inverted = pad_token_id, inverted
+
+    def forward(self, input_ids: Tensor) -> Tensor:
+        q, k, v = self.qkv(self.embed(input_ids)).chunk(3, -1)
+        pad = (input_ids == self.pad_token_id)[:, None]
+        scores = (q @ k.mT * q.shape[-1] ** -0.5).masked_fill(~pad if self.inverted else pad, -1e4)
+        return scores.softmax(-1) @ v
+
+
+def test_padding_ids_are_hidden_or_not() -> None:
+    assert status(probe(OfIds), "padding ids") == "pass"
+    assert failed(probe(OfIds, settings={"inverted": True}))["padding ids"] == "MSA308"
+
+
+class Masked(nn.Module):
+    """Takes a mask that says in its docstring, or by example, what it means."""
+
+    def __init__(self, width: int, kind: str = "ones") -> None:
+        super().__init__()
+        self.qkv, self.kind = nn.Linear(width, 3 * width), kind
+
+    def forward(self, x: Tensor, mask: Tensor | None = None, lengths: Tensor | None = None) -> Tensor:
+        """mask: (batch, key), True = padding, ignored."""
+        q, k, v = self.qkv(x).chunk(3, -1)
+        scores = q @ k.mT * q.shape[-1] ** -0.5
+        if lengths is not None:  # a second way in, which must not hide what is wrong with the first
+            scores = scores.masked_fill((torch.arange(x.shape[1]) >= lengths[:, None])[:, None], -1e4)
+        if mask is not None and self.kind == "ones":
+            scores = scores + (mask[:, None].to(x.dtype)) * -1e4
+        elif mask is not None:
+            scores = scores.masked_fill(mask[:, None] if self.kind == "said" else ~mask[:, None], -1e4)
+        return scores.softmax(-1) @ v
+
+
+def test_a_docstring_says_what_true_means() -> None:
+    assert status(probe(Masked, settings={"kind": "said"}), "left padding") == "pass"
+    assert failed(probe(Masked, settings={"kind": "against"}))["right padding"] == "MSA308"
+
+
+def test_a_mask_given_by_example_is_passed_as_it_was() -> None:
+    x, mask = torch.randn(2, 5, 6), torch.tensor([[0, 0, 0, 0, 1], [0, 0, 0, 1, 1]])
+    report = probe(Masked(6), values={"x": x, "mask": mask})
+    assert "1 where a key is hidden" in next(f.reason for f in report.findings if f.name == "right padding")
+    assert failed(report) == {}
+
+
+class TwiceMasked(nn.Module):
+    def __init__(self, d_model: int, num_heads: int) -> None:
+        super().__init__()
+        self.qkv, self.heads = nn.Linear(d_model, 3 * d_model), num_heads
+
+    def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
+        q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        keep = None if padding_mask is None else ~padding_mask[:, None, None]
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=keep, is_causal=True).transpose(1, 2).flatten(2)
+
+
+def test_a_mask_beside_is_causal_is_told_where_the_backend_takes_it_too() -> None:
+    assert failed(probe(TwiceMasked))["kernel arguments"] == "MSA504"
+
+
+def test_a_module_that_keeps_its_weights_can_be_probed_again() -> None:
+    module = Variant(24, 4, "keeps_graph").train()
+    module(torch.randn(2, 5, 24))
+    assert failed(probe(module))["graph let go"] == "MSA803"
