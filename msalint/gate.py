@@ -142,7 +142,21 @@ def _calls_one(text: str, start: int, end: int, names: Iterable[str]) -> bool:
 _IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import\b|import[ \t]+([\w., \t]+))", re.MULTILINE)
 
 _FOREIGN = frozenset(
-    {"jax", "flax", "haiku", "equinox", "keras", "tensorflow", "mlx", "paddle", "mindspore", "tinygrad"}
+    {
+        "jax",
+        "flax",
+        "haiku",
+        "equinox",
+        "keras",
+        "tensorflow",
+        "mlx",
+        "paddle",
+        "mindspore",
+        "tinygrad",
+        "chainer",
+        "mxnet",
+        "theano",
+    }
 )
 """Frameworks that use the same words. A file that imports one of them, and not torch, is theirs."""
 

@@ -139,6 +139,8 @@ class State:
     """Keys of parameters that an annotation calls boolean tensors."""
     dtype_asked: set[str] = field(default_factory=set)
     """Names of tensors whose dtype the code tests, so that what is said of it need not hold."""
+    presets: dict[str, bool] = field(default_factory=dict)
+    """The answers that conditions on switches of `__init__` have as these are left, by key."""
     defaults: dict[Symbol, Size] = field(default_factory=dict)
     """What a config's optional entry is worth where it is left out: head_dim is hidden_size // heads."""
     aliases: dict[str, str] = field(default_factory=dict)
@@ -236,6 +238,13 @@ class State:
                 self.tensors[value.key] = self._named_tensor(value)
             return self.resolve(self.tensors[value.key])
         return None
+
+    def some_tensor(self, value: Value | None) -> Tensor | None:
+        """The tensor that a value stands for where an operation takes nothing else: of no known shape, if need be."""
+        tensor = self.as_tensor(value)
+        if tensor is None and isinstance(value, Opaque) and not value.key and value.hint in {"", "tensor"}:
+            return Tensor(ShapeVar(), (), None, None, Traits(name=value.name))
+        return tensor
 
     def _named_tensor(self, value: Opaque) -> Tensor:
         var = ShapeVar(value.name)

@@ -530,6 +530,8 @@ class MaskUse:
     in_place: bool = False
     fill_name: str = ""
     scores_site: Site | None = None
+    onto: tuple[Axis, ...] = field(default=(), compare=False)
+    """The axes that it was put on, which may have changed places since; () where their number is not known."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from msalint.facts import ParameterLeftRaw, ParameterMoved, TupleUsed
 from msalint.flow.frame import Frame
 from msalint.flow.initialising import may_be_initialised
 from msalint.flow.program import Program, decorator_names
+from msalint.flow.texts import name_in
 from msalint.ops import scalars
 from msalint.ops.attention import layer_rate
 from msalint.ops.axes import new_axis
@@ -271,19 +272,19 @@ class Attributes:
         """A method that nn.Module brings, or an unknown one."""
         if name == "register_buffer" and given.args:
             value = given.args[1] if len(given.args) > 1 else given.kwargs.get("tensor", UNKNOWN)
-            key = given.args[0]
+            key = name_in(given.args[0])
             if isinstance(value, Tensor):
                 value = value.with_traits(buffer=True)
-            if isinstance(key, Const) and isinstance(key.value, str):
+            if key is not None:
                 if isinstance(value, Tensor):
-                    value = value.named(key.value)
-                self.state.attributes[(instance.key, key.value)] = value
+                    value = value.named(key)
+                self.state.attributes[(instance.key, key)] = value
             return NONE
         if name in {"register_parameter", "add_module", "register_module"} and len(given.args) > 1:
-            key = given.args[0]
+            key = name_in(given.args[0])
             self.state.registry.register(given.args[1])
-            if isinstance(key, Const) and isinstance(key.value, str):
-                self.state.attributes[(instance.key, key.value)] = given.args[1]
+            if key is not None:
+                self.state.attributes[(instance.key, key)] = given.args[1]
             return NONE
         if name in {"apply", "to", "train", "eval", "half", "cuda", "float"}:
             return instance

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from msalint.diagnostic import Site
 from msalint.facts import TupleUsed
+from msalint.flow import texts
 from msalint.flow.attributes import BASE_LAYER, Attributes
 from msalint.flow.frame import Frame, Left
 from msalint.flow.given import class_given, holder_given
@@ -15,6 +16,7 @@ from msalint.flow.iteration import Iteration
 from msalint.flow.program import Program, decorator_names
 from msalint.ops import layers
 from msalint.ops.contraction import multiply
+from msalint.ops.indexing import Range
 from msalint.ops.table import METHODS, PATHS, Invocation
 from msalint.ops.wrapped import cut_off, moved_copy
 from msalint.shapes.vocabulary import is_input_name
@@ -47,7 +49,8 @@ MAX_DEPTH = 10
 
 _GROWING = frozenset("append add_module register_module".split())
 _LIST_METHODS = frozenset("append extend insert".split())
-_STRING_LIKE = frozenset("format join lower upper startswith endswith strip replace".split())
+_TELLING = frozenset("view reshape permute unflatten chunk unbind".split())
+"""Methods that only a tensor has (or an array), and that tell its rank, or how many parts it comes in."""
 
 
 _SELF_RETURNING = frozenset("to cuda cpu half float double bfloat16 train eval requires_grad_ apply type".split())
@@ -99,7 +102,7 @@ class Calls(Attributes, Iteration):
         func = node.func
         if isinstance(func, n.Name) and func.id in {"reveal_shape", "reveal_type"} and len(node.args) == 1:
             return self.reveal(node)
-        if isinstance(func, n.Name) and func.id == "super" and not node.args:
+        if isinstance(func, n.Name) and func.id == "super" and self._names_owner(node):
             return Library("builtins.super()")
         receiver: Value | None = None
         if isinstance(func, n.Attr):
@@ -114,6 +117,12 @@ class Calls(Attributes, Iteration):
             attention_interface(self.invocation(func.id, given, node))
             self.state.facts[told + 1 :] = []
         return self.call_value(callee, given, node)
+
+    def _names_owner(self, node: n.Call) -> bool:
+        """`super()`, or `super(Class, self)` with the class that the method stands in."""
+        owner = self.frames[-1].owner
+        named = node.args[0].value if node.args else None
+        return named is None or (owner is not None and isinstance(named, n.Name) and named.id == owner.name)
 
     def arguments(self, node: n.Call) -> Arguments:
         given = Arguments()
@@ -156,6 +165,8 @@ class Calls(Attributes, Iteration):
             receiver = receiver.output
         if isinstance(receiver, Tensor) or self._tensor_method(receiver, name):
             return self._tensor_call(receiver, func, given, node)
+        if isinstance(receiver, Const) and isinstance(receiver.value, str):
+            return texts.method(self.state, receiver.value, name, given.args)
         if isinstance(receiver, Items) and name in _LIST_METHODS:
             return self._list_call(receiver, func, given)
         if isinstance(receiver, Layer) and receiver.kind == "Sequential" and name in _GROWING:
@@ -186,12 +197,14 @@ class Calls(Attributes, Iteration):
         return told
 
     def _tensor_method(self, receiver: Value, name: str) -> bool:
-        if not isinstance(receiver, Opaque) or name not in METHODS or not receiver.key:
+        if not isinstance(receiver, Opaque) or name not in METHODS:
             return False
+        if not receiver.key:
+            return name in _TELLING and receiver.hint in {"", "tensor"}
         return receiver.hint not in {"str", "int", "float"} and name not in {"to", "type", "data", "index_select"}
 
     def _tensor_call(self, receiver: Value, func: n.Attr, given: Arguments, node: n.Call) -> Value:
-        tensor = self.state.as_tensor(receiver)
+        tensor = self.state.some_tensor(receiver) if func.name in _TELLING else self.state.as_tensor(receiver)
         operation = METHODS.get(func.name)
         if tensor is None or operation is None:
             return UNKNOWN
@@ -276,6 +289,15 @@ class Calls(Attributes, Iteration):
         if found is not None:
             return self.call_value(self.attribute(receiver, name, node), given, node)
         return self.module_method(receiver, name, given, node)
+
+    def item_of_object(self, receiver: Instance, items: Sequence[Value | Range], node: n.Node) -> Value:
+        """`module[name]`, as its own `__getitem__` has it."""
+        found = self.program.member(receiver.cls, "__getitem__")
+        if found is None or not isinstance(found[0], n.FunctionDef) or len(items) != 1 or isinstance(items[0], Range):
+            return UNKNOWN
+        given = Arguments()
+        given.args, given.sites = [items[0]], [node]
+        return self.inline(Function(found[0], found[1].module, None, found[1]), given, node, receiver)
 
     # --- any callable -----------------------------------------------------------------------------------------
 

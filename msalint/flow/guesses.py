@@ -36,6 +36,13 @@ _CHECKING = ("check", "assert", "ensure", "require", "validate", "enforce", "ver
 INTERFACES = frozenset("attention_interface attn_interface attention_function attention_fn attn_fn".split())
 
 
+_KERNELS = frozenset(
+    "scaled_dot_product_attention flash_attn_func flash_attn_varlen_func memory_efficient_attention "
+    "flex_attention".split()
+)
+"""What a function of unknown origin takes queries, keys and values under: `kernels().flash_attn_func(q, k, v)`."""
+
+
 def _is_eager(call: Invocation) -> bool:
     """Whether this path may take the default of a registry of kernels; from then on it is the one that was chosen."""
     chosen = call.args[0]
@@ -54,6 +61,8 @@ def guess_call(callee: Value, call: Invocation, receiver: Value | None) -> Value
     lowered = name.lower()
     if lowered in INTERFACES or "attention_functions" in lowered:
         return attention_interface(call)
+    if name in _KERNELS and len(call.args) >= 3:
+        return _attention_function(call, axes=3)
     if name in {"get_interface", "get"}:
         from msalint.values import Function
 
@@ -68,7 +77,7 @@ def guess_call(callee: Value, call: Invocation, receiver: Value | None) -> Value
         return UNKNOWN
     if says(name, "rotary", "rope", "rot") or "rotary" in lowered or "rope" in lowered:
         return _rotated(call)
-    if name == "update" and _names_cache(receiver):
+    if (name == "update" and _names_cache(receiver)) or (says(name, "cache") and _ends_in_keys(call)):
         return _from_cache(call)
     if says(name, *_KEEPING) or lowered.endswith(("norm", "dropout")):
         return _kept(call, lowered)
@@ -145,9 +154,16 @@ def _alike(first: Tensor, second: Tensor) -> bool:
     return both and len(first.axes) == len(second.axes)
 
 
+def _ends_in_keys(call: Invocation) -> bool:
+    """The last two arguments are keys and values: `self.kv_cache(input_pos, k, v)`."""
+    last = [call.state.as_tensor(value) if isinstance(value, Tensor) else None for value in call.args[-2:]]
+    return len(last) == 2 and all(t is not None and t.traits.projection is not None for t in last)
+
+
 def _from_cache(call: Invocation) -> Value:
     """Keys and values joined with what was kept: the sequence is longer, by an amount that is not known."""
-    tensors = [call.state.as_tensor(value) for value in call.args[:2]]
+    given = call.args[-2:] if _ends_in_keys(call) else call.args[:2]
+    tensors = [call.state.as_tensor(value) for value in given]
     if len(tensors) < 2 or tensors[0] is None or tensors[1] is None:
         return UNKNOWN
     return Items(tuple(_longer(call.state, t) for t in tensors if t is not None))
@@ -175,6 +191,8 @@ def attention_interface(call: Invocation) -> Value:
     Takes (batch, heads, seq, d_k) and gives (batch, seq, heads, d_k) with the weights.
     """
     state = call.state
+    if call.args and isinstance(call.args[0], Tensor):
+        return _attention_function(call)
     tensors = [state.as_tensor(value) for value in call.args[1:4]]
     if len(tensors) < 3 or any(t is None for t in tensors):
         state.emit(AttentionSite(call.at, False, "query, key or value is not known", "interface"))
@@ -188,3 +206,22 @@ def attention_interface(call: Invocation) -> Value:
     axes = (*query.axes[:-3], seq, heads, value.axes[-1])
     context = Tensor(query.lead, axes, Layout.dense(axes, query.lead), query.dtype, Traits(attended=True))
     return Items((context, UNKNOWN))
+
+
+def _attention_function(call: Invocation, axes: int = 0) -> Value:
+    """`attention_fn(q, k, v, mask=...)`: a function in the place of `scaled_dot_product_attention`.
+
+    `axes`: how many axes its arguments have at the least.
+    """
+    state = call.state
+    tensors = [state.as_tensor(value) for value in call.args[:3]]
+    tensors = [state.with_trailing(tensor, axes) if tensor is not None else None for tensor in tensors]
+    query, _, value = (*tensors, None, None, None)[:3]
+    reason = "" if len(tensors) == 3 and None not in tensors else "query, key or value is not known"
+    if query is not None and query.lead is not None and len(query.axes) < 3:
+        reason = reason or "rank of the query is not known"
+    state.emit(AttentionSite(call.at, not reason, reason, "interface"))
+    if query is None or value is None or not query.axes or not value.axes:
+        return UNKNOWN
+    result = (*query.axes[:-1], value.axes[-1])
+    return Tensor(query.lead, result, None, query.dtype, Traits(attended=True))

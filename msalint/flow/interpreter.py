@@ -28,13 +28,13 @@ from msalint.facts import (
     WeightsKept,
     shape_of,
 )
-from msalint.flow import discarded, kept, overwritten, positions, tests
+from msalint.flow import discarded, kept, overwritten, positions, tests, texts
 from msalint.flow.calls import Calls
 from msalint.flow.carried import carried_inputs
 from msalint.flow.frame import Frame, GivenUp, Left
 from msalint.flow.head_index import tell_averaged
 from msalint.flow.program import Program, decorator_names
-from msalint.flow.targets import Targets
+from msalint.flow.targets import Targets, annotation_hint
 from msalint.ops import indexing, scalars, truths
 from msalint.ops.attending import is_attention
 from msalint.ops.elementwise import binary, compare, inverted, logic, negated_tensor
@@ -163,6 +163,11 @@ class Interpreter(Calls, Targets):
             return found or UNKNOWN
         if isinstance(value, (Items, Many, ShapeValue)):
             return indexing.of_sequence(self.state, value, items) or UNKNOWN
+        if isinstance(value, Const) and isinstance(value.value, str):
+            taken = indexing.of_sequence(self.state, texts.letters_of(value), items) or UNKNOWN
+            return texts.method(self.state, "", "join", [taken]) if isinstance(taken, Items) else taken
+        if isinstance(value, Instance):
+            return self.item_of_object(value, items, node)
         if isinstance(value, Layer) and value.kind == "Sequential":
             return indexing.of_sequence(self.state, Items(value.children), items) or UNKNOWN
         if isinstance(value, Opaque):
@@ -212,6 +217,8 @@ class Interpreter(Calls, Targets):
             return self.matmul(left, right, at, a, b)
         if sign in {"&", "|", "^"}:
             return logic(self.state, sign, left, right, at) or UNKNOWN
+        if isinstance(left, Const) and isinstance(left.value, str):
+            return texts.combined(self.state, sign, left.value, right)
         if sign == "+" and isinstance(left, (Items, ShapeValue)) and isinstance(right, (Items, ShapeValue)):
             return self.concatenated(left, right)
         if sign == "*" and isinstance(left, Items):
@@ -223,7 +230,7 @@ class Interpreter(Calls, Targets):
                 return Many(left.items[0], self.state.as_size(right), left.kind, at, same=True)
             return Many(left.items[0], self.state.as_size(right), left.kind) if left.items else UNKNOWN
         value = binary(self.state, sign, left, right, at, a, b)
-        if sign in {"//", "/"} and not isinstance(left, Tensor):
+        if sign in {"//", "/"} and not isinstance(left, (Tensor, Real)) and not isinstance(right, Real):
             self.remember_division(left, right, at)
         if isinstance(value, Real) and value.division is not None:
             return replace(value, divided_at=at)
@@ -386,7 +393,8 @@ class Interpreter(Calls, Targets):
         return value
 
     def _fstring(self, node: n.Expr) -> Value:
-        return Opaque(hint="str")
+        assert isinstance(node, n.FString)
+        return texts.folded(self.state, node, [self.eval(part) for part in node.parts])
 
     def _opaque(self, node: n.Expr) -> Value:
         for part in node.children():
@@ -423,6 +431,8 @@ class Interpreter(Calls, Targets):
         if both and key.startswith("none:"):
             # A mask is given as a rule, a setting of `__init__` left out.
             first = ".__init__." in key
+        if both and key in self.state.presets:
+            first = self.state.presets[key]
         if both and key.startswith("eq:"):
             first = first and not key.endswith(":None") and not tests.is_special_size(value)
         decisions = self.state.decisions
@@ -450,6 +460,9 @@ class Interpreter(Calls, Targets):
             return None
         value = self.eval(node.value)
         value = self.commented(value, node)
+        if value == NONE and node.annotation is not None and isinstance(node.targets[0], n.Attr):
+            # `self.cache: KVCache | None = None`: somebody sets it later.
+            value = Opaque(name=node.targets[0].name, hint=annotation_hint(node.annotation))
         for target in node.targets:
             if isinstance(target, n.Attr):
                 self._tell_overwritten(node, target, value)

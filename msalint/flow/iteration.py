@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from msalint.flow.frame import Frame
 from msalint.flow.program import Program
 from msalint.flow.shared import Shared
+from msalint.flow.texts import letters_of, name_in
 from msalint.ops.indexing import length_of
 from msalint.ops.layout import unbound
 from msalint.shapes.size import Size, Symbol
@@ -66,6 +67,7 @@ class Iteration(Shared):
 
     def iterated(self, value: Value, node: n.Node) -> tuple[Sequence[Value], Size | None, bool]:
         """The values of a loop's rounds, how many there are, and whether the rounds are run one by one."""
+        value = letters_of(value)
         if isinstance(value, Items):
             if len(value.items) <= MAX_UNROLLED:
                 return value.items, Size.of(len(value.items)), True
@@ -154,7 +156,7 @@ class Iteration(Shared):
         name = path.split(".", 1)[1]
         args = given.args
         if name == "len" and args:
-            return length_of(self.state, args[0]) or _length_text(args[0])
+            return length_of(self.state, self._as_measured(args[0])) or _length_text(args[0])
         if name == "range":
             return self._range(args, node)
         if name in {"list", "tuple", "set", "reversed", "sorted"}:
@@ -192,6 +194,12 @@ class Iteration(Shared):
             return args[0]
         return None
 
+    def _as_measured(self, value: Value) -> Value:
+        """What `len` is asked of: a tensor, where a parameter is known to be one; a string as its letters."""
+        if isinstance(value, Opaque) and (value.hint == "tensor" or value.key in self.state.tensors):
+            return self.state.as_tensor(value) or value
+        return letters_of(value)
+
     def _range(self, args: list[Value], node: n.Node) -> Value:
         stop = args[1] if len(args) > 1 else args[0] if args else None
         start = args[0] if len(args) > 1 else None
@@ -205,7 +213,7 @@ class Iteration(Shared):
         kind = {"tuple": "tuple", "set": "set"}.get(name, "list")
         if not args:
             return Items((), kind)
-        value = args[0]
+        value = letters_of(args[0])
         if isinstance(value, Items):
             items = tuple(reversed(value.items)) if name == "reversed" else value.items
             return Items(items, kind)
@@ -246,10 +254,10 @@ class Iteration(Shared):
         return Items(tuple(results), "list") if exact else Many(results[0] if results else UNKNOWN, length)
 
     def _getattr(self, args: list[Value], node: n.Node) -> Value:
-        name = args[1]
-        if not isinstance(name, Const) or not isinstance(name.value, str):
+        name = name_in(args[1])
+        if name is None:
             return UNKNOWN
-        found = self.attribute(args[0], name.value, node)
+        found = self.attribute(args[0], name, node)
         if len(args) > 2 and isinstance(found, Opaque) and found.source == "config":
             # A config may or may not have it: the name is what people know it by, the default what it is worth.
             default = self.state.as_size(args[2])
@@ -259,10 +267,10 @@ class Iteration(Shared):
         return found
 
     def _setattr(self, args: list[Value], node: n.Node) -> Value:
-        name = args[1]
+        name = name_in(args[1])
         self.state.registry.register(args[2])
-        if isinstance(args[0], Instance) and isinstance(name, Const) and isinstance(name.value, str):
-            self.state.attributes[(args[0].key, name.value)] = args[2]
+        if isinstance(args[0], Instance) and name is not None:
+            self.state.attributes[(args[0].key, name)] = args[2]
         return NONE
 
     def _isinstance(self, args: list[Value], node: n.Node) -> Value:

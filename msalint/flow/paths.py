@@ -210,6 +210,8 @@ class Analysis:
                 _follow(interpreter, passed, start.statement)
             else:
                 _walk(interpreter, entry, passed)
+            if entry.cls is None and entry.function is not None:
+                _call_what_it_makes(interpreter, entry)
         except GivenUp:
             interpreter.outgrown = True
         if interpreter.outgrown and entry.effort is AROUND:
@@ -323,6 +325,14 @@ def _walk(interpreter: Interpreter, entry: Entry, passed: list[Checkpoint]) -> N
     _follow(interpreter, passed)
 
 
+def _call_what_it_makes(interpreter: Interpreter, entry: Entry) -> None:
+    """A function that picks or makes another: somebody calls what comes of it."""
+    made = interpreter.frames[-1].returned
+    if isinstance(made, Function) and made.module is entry.module and isinstance(made.node, n.FunctionDef):
+        given = _parameters(interpreter, made.node, "", interpreter.frames[0], skip=0)
+        interpreter.inline(made, given, made.node)
+
+
 def _follow(
     interpreter: Interpreter, passed: list[Checkpoint], first: int | None = None, building: bool = False
 ) -> None:
@@ -392,11 +402,15 @@ def _parameter(interpreter: Interpreter, param: n.Param, prefix: str, frame: Fra
     value = Opaque(key, param.name, source="init" if prefix else "parameter")
     if isinstance(default, Const) and isinstance(default.value, bool):
         value = Opaque(key, param.name, "bool", value.source)
+        if prefix:
+            interpreter.state.presets[f"true:{key}"] = default.value
     elif isinstance(default, Const) and isinstance(default.value, str):
         value = Opaque(key, param.name, "str", value.source)
     known: Value = interpreter.annotated(value, param.annotation)
     if not prefix and isinstance(known, Opaque) and not known.hint:
         known = _annotated_module(interpreter, known, param.annotation, frame) or known
+    if isinstance(known, Opaque) and param.comment and not prefix and known.hint in {"", "tensor"}:
+        interpreter.said_of_parameter(known, param.comment)
     if isinstance(known, Opaque):
         take_in_checks(interpreter, known, param, frame.module)
     return known

@@ -55,17 +55,18 @@ class Shared:
         made = self.eval(call.func) if _root(call.func) is not None else None
         return isinstance(made, ClassValue) and self.program.is_module(made)
 
-    def _attends(self, value: Value) -> bool:
+    def _attends(self, value: Value, around: frozenset[str] = frozenset()) -> bool:
         """Whether a value is a layer of a stack: one that forms attention, or keeps one that does.
 
-        What many depths share on purpose is none: prediction heads, embeddings, norms, rotary tables.
+        What many depths share on purpose is none: prediction heads, embeddings, norms, rotary tables. `around`: the
+        objects that it was found in, which it may know in turn.
         """
         if isinstance(value, Layer):
-            return value.kind in _ATTENDING or any(self._attends(child) for child in value.children)
-        if not isinstance(value, Instance) or not self.program.is_module(value.cls):
+            return value.kind in _ATTENDING or any(self._attends(child, around) for child in value.children)
+        if not isinstance(value, Instance) or value.key in around or not self.program.is_module(value.cls):
             return False
         kept = [one for (key, _), one in self.state.attributes.items() if key == value.key]
-        return is_central(value.cls.node) or any(map(self._attends, kept))
+        return is_central(value.cls.node) or any(self._attends(one, around | {value.key}) for one in kept)
 
 
 def _is_feed_forward(value: Value) -> bool:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from msalint.ops import indexing
 from msalint.ops.layout import unbound
 from msalint.shapes.axes import Axis
+from msalint.shapes.docstrings import stated_ranks
 from msalint.shapes.notation import ELLIPSIS, Term, parse_jaxtyping, parse_shape_claims, parse_shape_comment
 from msalint.shapes.size import Size
-from msalint.shapes.vocabulary import annotates_boolean
+from msalint.shapes.vocabulary import annotates_boolean, says
 from msalint.state import State, is_axis_symbol
 from msalint.syntax import nodes as n
 from msalint.values import (
@@ -174,6 +175,13 @@ class Targets:
             if isinstance(key, Const) and isinstance(key.value, str):
                 self.bind(target.value, holder.with_entry(key.value, value), source)
             return
+        if isinstance(holder, Items) and len(items) == 1 and not isinstance(items[0], indexing.Range):
+            place = self.state.as_int(items[0])
+            if place is not None and -len(holder.items) <= place < len(holder.items):
+                changed = list(holder.items)
+                changed[place] = value
+                self.bind(target.value, replace(holder, items=tuple(changed)), source)
+            return
         tensor = holder if isinstance(holder, Tensor) else None
         if tensor is None and isinstance(holder, Opaque) and holder.key in self.state.tensors:
             tensor = self.state.as_tensor(holder)
@@ -192,6 +200,13 @@ class Targets:
             return value
         terms = parse_shape_comment(node.comment)
         return self.claimed(value, terms) if terms else value
+
+    def said_of_parameter(self, value: Opaque, comment: str) -> None:
+        """Take in the shape that a comment behind a parameter states."""
+        terms = parse_shape_comment(comment)
+        tensor = self.state.as_tensor(value) if terms else None
+        if terms and tensor is not None:
+            self.claimed(tensor, terms)
 
     def claimed(self, tensor: Tensor, terms: Sequence[Term]) -> Tensor:
         """The tensor with the names that a claim `(B, L, d)` gives its axes, where the rank agrees."""
@@ -218,11 +233,20 @@ class Targets:
                 together = re.search(rf"((?:\w+\s*,\s*)*){re.escape(claim.subject)}\s*[:=]", line)
                 names = re.findall(r"\w+", together.group(1)) if together else []
                 for name in (*names, claim.subject):
-                    value = parameters.get(name)
-                    if isinstance(value, Opaque) and value.hint in {"", "tensor"}:
-                        tensor = self.state.as_tensor(value)
-                        if tensor is not None and tensor.lead is not None and not tensor.axes:
-                            self.claimed(tensor, claim.axes)
+                    tensor = self._undescribed(parameters.get(name))
+                    if tensor is not None:
+                        self.claimed(tensor, claim.axes)
+        for name, rank in stated_ranks(docstring):
+            tensor = self._undescribed(parameters.get(name)) if not says(name, "mask", "bias") else None
+            if tensor is not None:
+                self.state.bind_rank(tensor, rank)
+
+    def _undescribed(self, value: Value | None) -> Tensor | None:
+        """A parameter as a tensor, if it may be one and nothing told its shape so far."""
+        if not isinstance(value, Opaque) or value.hint not in {"", "tensor"}:
+            return None
+        tensor = self.state.as_tensor(value)
+        return tensor if tensor is not None and tensor.lead is not None and not tensor.axes else None
 
     def annotated(self, value: Opaque, annotation: n.Expr | None) -> Value:
         """A parameter with what its annotation says: a kind, or a jaxtyping shape."""

@@ -169,6 +169,8 @@ def weigh(
         verdict = _covers(softmax.axis, idents)
     product = softmax.scores.traits.product
     contracted = weights_site is not values_site
+    if not contracted and verdict is not True:
+        verdict = _lined_up(state, softmax, axis, verdict)
     if product is None and contracted:
         tell_masks(state, softmax.scores, softmax)
     if contracted or (product is not None and is_attention(product)):
@@ -203,7 +205,7 @@ def weigh(
     )
     if product is not None:
         tell_projections(state, at, product.left, product.right, values)
-    _tell_site(state, softmax, weights, product)
+    _tell_site(state, softmax, weights, product, verdict)
 
 
 def tell_projections(state: State, at: Site, query: Tensor | None, key: Tensor | None, value: Tensor | None) -> None:
@@ -234,6 +236,16 @@ def _covers(normalised: Sequence[Ident], contracted: Sequence[Ident]) -> bool | 
     return False
 
 
+def _lined_up(state: State, softmax: Normalised, axis: Axis, verdict: bool | None) -> bool | None:
+    """Whether weights times values are summed over the axis normalised, where that axis may be the values' own."""
+    idents = [atom.ident for atom in axis]
+    others = [atom.ident for other in softmax.scores.axes for atom in other if atom.ident not in softmax.axis]
+    if _among(idents, others):
+        return verdict
+    equal = softmax.size is not None and state.relations.compare(softmax.size, state.size_of(axis)).certainly
+    return True if equal else None
+
+
 def _among(idents: Sequence[Ident], others: Sequence[Ident]) -> bool:
     return bool(idents) and all(any(same_ident(i, other) for other in others) for i in idents)
 
@@ -253,9 +265,12 @@ def _called_queries(rows: Sequence[Ident], product: Product | None) -> bool:
     return query and any(says(name, "k", "key", "keys") for name in right)
 
 
-def _tell_site(state: State, softmax: Normalised, weights: Tensor, product: Product | None) -> None:
+def _tell_site(
+    state: State, softmax: Normalised, weights: Tensor, product: Product | None, verdict: bool | None
+) -> None:
+    """Tell how far an attention is understood. A layer may score the keys: then what it normalises must be summed."""
     reason = ""
-    if product is None:
+    if product is None and verdict is not True:
         reason = "scores are not a product that was followed"
     elif weights.lead is not None:
         reason = "rank of the weights is not known"

@@ -15,7 +15,7 @@ from msalint.ops.attending import (
 )
 from msalint.ops.axes import distinct, new_axis, vague
 from msalint.ops.elementwise import broadcast
-from msalint.ops.layout import is_head, tensors_of
+from msalint.ops.layout import is_head
 from msalint.ops.table import Invocation, op
 from msalint.shapes.axes import Atom, Axis, Ident, Layout, ShapeVar, axis_name
 from msalint.shapes.notation import NotationError, parse_einsum
@@ -277,9 +277,8 @@ def lettered_product(
     call: Invocation, inputs: Sequence[Sequence[str]], output: Sequence[str], operands: Sequence[Value]
 ) -> Tensor | None:
     """The product that the letters of each operand and of the output describe."""
-    tensors = tensors_of(call, Items(tuple(operands)))
-    if tensors is None:
-        return None
+    some = [call.state.some_tensor(operand) for operand in operands]
+    tensors = [tensor for tensor in some if tensor is not None]
     if len(inputs) != len(tensors):
         return None
     state = call.state

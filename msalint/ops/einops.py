@@ -38,7 +38,7 @@ def by_pattern(call: Invocation, kind: str) -> Value | None:
         from msalint.ops.layout import stack
 
         value = stack(replace(call, args=[value], kwargs={}, name="stack"))
-    tensor = call.state.as_tensor(value)
+    tensor = call.state.some_tensor(value)
     if tensor is None or not isinstance(pattern, Const) or not isinstance(pattern.value, str):
         return vague(tensor) if tensor is not None else None
     return apply(call, tensor, pattern.value, kind)

@@ -416,7 +416,7 @@ def _sum_traits(main: Tensor, other: Tensor, at: Site, sign: str) -> Traits:
         truths = other.dtype == "bool"
         if hidden is not None or ((says(b.name, "mask") or truths) and sign == "+"):
             fill = _lowest(cells) if cells is not None and hidden is not None else None
-            use = MaskUse(at, "added", hidden, fill, other)
+            use = MaskUse(at, "added", hidden, fill, other, onto=main.axes if main.lead is None else ())
             return replace(a, masks=(*a.masks, use), biased=a.biased or (truths and not says(b.name, "mask")))
         if b.product is not None:
             a = replace(a, masks=tuple(use for use in a.masks if use in b.masks))

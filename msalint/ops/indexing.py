@@ -216,7 +216,17 @@ def write(
         return tensor.with_traits(cells=filled_cells(tensor.traits.cells, hidden, fill, at))
     tell_tiled_for_scores(state, tensor, mask, at)
     how = "indices" if mask.traits.triangle is not None else "index"
-    use = MaskUse(at, how, hidden, fill, mask, mask_site=mask_site, fill_site=fill_site, in_place=True)
+    use = MaskUse(
+        at,
+        how,
+        hidden,
+        fill,
+        mask,
+        mask_site=mask_site,
+        fill_site=fill_site,
+        in_place=True,
+        onto=tensor.axes if tensor.lead is None else (),
+    )
     if tensor.traits.softmax is not None:
         cleared = (*tensor.traits.cleared, use) if fill == 0 and hidden is not None else tensor.traits.cleared
         return tensor.with_traits(reweighted=True, cleared=cleared)

@@ -153,6 +153,10 @@ def _children(args: list[Value]) -> tuple[Value, ...]:
     return tuple(flat)
 
 
+_TELLING = frozenset("Linear LazyLinear Conv1d Conv2d Conv3d Embedding".split())
+"""Layers whose result has axes that they alone tell, whatever they are given."""
+
+
 def apply(call: Invocation, layer: Layer, call_value: Callable[[Value, list[Value]], Value]) -> Value | None:
     """A layer called: its first argument is `call.args[0]`."""
     if layer.kind in ATTENTION_LAYERS:
@@ -162,10 +166,10 @@ def apply(call: Invocation, layer: Layer, call_value: Callable[[Value, list[Valu
         for child in layer.children:
             value = call_value(child, [value])
         return value
-    tensor = call.tensor(0)
+    handler = _HANDLERS.get(layer.kind)
+    tensor = call.state.some_tensor(call.get(0)) if layer.kind in _TELLING else call.tensor(0)
     if tensor is None:
         return None
-    handler = _HANDLERS.get(layer.kind)
     if handler is not None:
         return handler(call, layer, tensor)
     if layer.kind in SHAPE_KEEPING:
@@ -236,8 +240,8 @@ def _conv(call: Invocation, layer: Layer, tensor: Tensor) -> Tensor:
     if into is not None:
         call.state.unify(call.state.size_of(tensor.axes[1]), into)
     places: list[Axis] = list(tensor.axes[2:])
-    if not _keeps_positions(call.state, layer):
-        places = [_strided_places(call.state, layer, axis) for axis in places]
+    if layer.get("padding") != Const("same"):
+        places = [_convolved(call.state, layer, axis, place) for place, axis in enumerate(places)]
     axes = (tensor.axes[0], new_axis(out, "feature"), *places)
     projected = project(call.state, replace(tensor, axes=(*axes[:1], *axes[2:], tensor.axes[1])), into, out, call.at,
                         layer.name, layer.serial)  # fmt: skip
@@ -246,28 +250,28 @@ def _conv(call: Invocation, layer: Layer, tensor: Tensor) -> Tensor:
     return Tensor(None, axes, copied_layout(axes, None, [tensor]), tensor.dtype, traits)
 
 
-def _strided_places(state: State, layer: Layer, axis: Axis) -> Axis:
-    """Patches: a kernel as wide as its stride takes each position once. Other numbers are not worked out."""
-    kernel, stride = (state.as_size(layer.get(name)) for name in ("kernel_size", "stride"))
-    padded = layer.get("padding") is not None and state.as_int(layer.get("padding")) != 0
-    if kernel is None or kernel != stride or padded or layer.get("dilation") is not None:
+def _convolved(state: State, layer: Layer, axis: Axis, place: int) -> Axis:
+    """The positions of one axis behind a convolution: kept, taken patch by patch, or of a number not worked out."""
+    numbers = {name: _along(layer.get(name), place) for name in ("kernel_size", "stride", "padding", "dilation")}
+    kernel = state.as_size(numbers["kernel_size"])
+    stride = Size.of(1) if numbers["stride"] is None else state.as_size(numbers["stride"])
+    padding = Size.of(0) if numbers["padding"] is None else state.as_size(numbers["padding"])
+    plain = numbers["dilation"] is None or state.as_int(numbers["dilation"]) == 1
+    if kernel is None or stride is None or padding is None or not plain:
         return new_axis(None, "place")
-    return new_axis(state.size_of(axis) // kernel, "place")
+    if stride.is_one and state.relations.compare(padding * 2, kernel - 1).certainly:
+        return axis
+    if kernel == stride and padding.constant == 0:
+        # Patches: a kernel as wide as its stride takes each position once.
+        return new_axis(state.size_of(axis) // kernel, "place")
+    return new_axis(None, "place")
 
 
-def _keeps_positions(state: State, layer: Layer) -> bool:
-    def number(name: str, default: int) -> int | None:
-        value = layer.get(name)
-        if isinstance(value, Items):
-            value = value.items[0] if value.items and all(v == value.items[0] for v in value.items) else None
-        return default if layer.get(name) is None else state.as_int(value)
-
-    if layer.get("padding") == Const("same"):
-        return True
-    kernel, stride, padding = number("kernel_size", 1), number("stride", 1), number("padding", 0)
-    if kernel is None or padding is None or stride != 1 or number("dilation", 1) != 1:
-        return False
-    return 2 * padding == kernel - 1
+def _along(value: Value | None, place: int) -> Value | None:
+    """An argument that is given for all axes at once, or one by one."""
+    if isinstance(value, Items):
+        return value.items[place] if place < len(value.items) else UNKNOWN
+    return value
 
 
 def _recurrent(call: Invocation, layer: Layer, tensor: Tensor) -> Value:

@@ -291,7 +291,9 @@ def _scramble_kind(state: State, scramble: Scramble | None, tensor: Tensor) -> t
     seq = axis_name((crossed[0],))
     name = axis_name((head,))
     if head.ident not in old:
-        return "split", name, seq
+        # `x.reshape(B, groups, -1)` leaves no place for positions: there is one, or they are meant to be swallowed.
+        swallowed = crossed[0] in scramble.inferred and len(scramble.inferred) > 1
+        return ("other" if swallowed else "split"), name, seq
     merged = any(head in axis and any(_inner(state, a, head) for a in axis) for axis in scramble.after)
     return ("merge" if merged else "other"), name, seq
 

@@ -12,7 +12,7 @@ from msalint.ops.mask_order import tell_tiled_for_scores
 from msalint.shapes.axes import Atom, Axis, axis_name, shape_text
 from msalint.shapes.vocabulary import BATCH, SEQ, role_of_name
 from msalint.state import State
-from msalint.values import MaskUse, Tensor, Value
+from msalint.values import MaskUse, Tensor, Value, replace
 
 
 def tell_places(state: State, scores: Tensor) -> None:
@@ -24,9 +24,10 @@ def tell_places(state: State, scores: Tensor) -> None:
     for use in scores.traits.masks:
         tell_tiled_for_scores(state, scores, use.value, use.at)
         site = use.mask_site or use.at
-        if not tell_batch_elsewhere(state, scores.axes, use.value, use.at, site, "scores"):
+        onto = replace(scores, axes=use.onto) if len(use.onto) >= 3 else scores
+        if not tell_batch_elsewhere(state, onto.axes, use.value, use.at, site, "scores"):
             others = [other for other in scores.traits.masks if other is not use]
-            _tell_queries_hidden(state, scores, use, others, site)
+            _tell_queries_hidden(state, onto, use, others, site)
 
 
 def tell_batch_elsewhere(state: State, onto: Sequence[Axis], mask: Value, at: Site, site: Site, api: str) -> bool:

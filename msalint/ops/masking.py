@@ -106,6 +106,7 @@ def filled(
         in_place=call.name.endswith("_"),
         fill_name=_fill_name(value),
         scores_site=call.site(rest, "input"),
+        onto=tensor.axes if tensor.lead is None else (),
     )
     if traits.softmax is not None:
         if fill != 0:

@@ -142,7 +142,7 @@ def to_int(call: Invocation) -> Value | None:
         return None
     if real.constant is not None and math.isfinite(real.constant):
         return integer(int(real.constant))
-    if real.coefficient is None or call.name == "ceil":
+    if real.coefficient is None or not math.isfinite(real.coefficient) or call.name == "ceil":
         return None
     top, bottom = Size.of(1), Size.of(1)
     for size, exponent in real.powers:
@@ -198,8 +198,11 @@ CONSTANTS: dict[str, Value] = {
     "torch.pi": Real(math.pi),
     "numpy.pi": Real(math.pi),
     "math.e": Real(math.e),
+    "string.ascii_lowercase": Const("abcdefghijklmnopqrstuvwxyz"),
+    "string.ascii_uppercase": Const("ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
+    "string.ascii_letters": Const("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"),
 }
-"""Names that stand for a number (or None)."""
+"""Names that stand for a number, None, or a text."""
 
 
 def float_info(dtype: Value | None, field: str) -> Value | None:
