@@ -13,7 +13,7 @@ from msalint.flow.frame import Frame, Left
 from msalint.flow.given import class_given, holder_given
 from msalint.flow.guesses import INTERFACES, attention_interface, guess_call
 from msalint.flow.iteration import Iteration
-from msalint.flow.program import Program, decorator_names
+from msalint.flow.program import Program, decorator_names, is_kernel
 from msalint.ops import layers
 from msalint.ops.contraction import multiply
 from msalint.ops.indexing import Range
@@ -235,6 +235,9 @@ class Calls(Attributes, Iteration):
             added = (given.args[0],)
         elif func.name == "extend" and given.args and isinstance(given.args[0], Items):
             added = given.args[0].items
+        elif func.name == "extend" and isinstance(func.value, n.Name):
+            self.bind(func.value, UNKNOWN, func)
+            return NONE
         elif func.name == "insert" and len(given.args) > 1:
             added = (given.args[1],)
         if len(receiver.items) < 256 and isinstance(func.value, (n.Name, n.Attr)):
@@ -436,6 +439,8 @@ class Calls(Attributes, Iteration):
         """Run a function of the project with the arguments it is given."""
         target = function.node
         if len(self.frames) > MAX_DEPTH or any(frame.node is target for frame in self.frames):
+            return UNKNOWN
+        if isinstance(target, n.FunctionDef) and is_kernel(target, function.module):
             return UNKNOWN
         context, module_name, depth = self.state.context, self.state.module_name, len(self.state.guards)
         frame = self.opened(function, given, receiver)

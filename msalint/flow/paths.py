@@ -17,7 +17,7 @@ from msalint.flow.clashes import Clashes
 from msalint.flow.frame import Frame, GivenUp
 from msalint.flow.hindsight import completed
 from msalint.flow.interpreter import MAX_STEPS, Interpreter
-from msalint.flow.program import Program, class_members, decorator_names
+from msalint.flow.program import Program, class_members, decorator_names, is_kernel
 from msalint.flow.projections import with_mixed_up
 from msalint.flow.stakes import (
     attention_attributes,
@@ -124,7 +124,7 @@ class Analysis:
             value = self.program.value(module, name)
             if isinstance(value, ClassValue) and value.module is module:
                 classes.append(value)
-            elif isinstance(value, Function) and value.module is module:
+            elif isinstance(value, Function) and value.module is module and not is_kernel(value.node, module):
                 functions.append(value.node)
         for cls in classes:
             yield from self.class_facts(cls)

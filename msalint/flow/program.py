@@ -210,6 +210,22 @@ class Program:
         return None
 
 
+_COMPILERS = frozenset("triton numba cutlass tilelang helion taichi warp jax mlx cupy".split())
+"""Packages that compile Python of their own: what looks like torch in a function given to them is not."""
+
+
+def is_kernel(node: n.FunctionDef, module: Module) -> bool:
+    """Whether a decorator hands a function to another compiler: `@triton.jit`."""
+    for decorator in node.decorators:
+        inner = decorator.func if isinstance(decorator, n.Call) else decorator
+        while isinstance(inner, n.Attr):
+            inner = inner.value
+        root = module.imports.get(inner.id, "") if isinstance(inner, n.Name) else ""
+        if root.split(".", 1)[0] in _COMPILERS:
+            return True
+    return False
+
+
 def class_members(cls: ClassValue) -> dict[str, n.Stmt]:
     """The statements of a class body by the name they bind; the last one counts."""
     return members_of(cls.node)

@@ -179,8 +179,11 @@ def weigh(
     moved = weights.traits.moved
     if product is not None and verdict is False and not _among(idents, (*product.rows, *product.columns)):
         return  # heads of the weights are mixed, or their samples: no values are summed
+    mapped = values.traits.attended or any(_counts_positions(free) for free in values.axes[-2:] if free != axis)
+    if verdict is False and contracted and mapped:
+        return  # a map of positions on positions, as an inverse of the weights is: no values are summed
     rows = bool(idents) and all(ident.relation == "rows" for ident in idents)
-    swapped = verdict is False and (rows or (product is None and moved is not None))
+    swapped = verdict is False and rows
     turned = moved is not None and moved != softmax.scores.traits.moved
     exchanged = verdict is True and turned and _called_queries(idents, product)
     role, strong = role_of_axis(axis, beside)
@@ -244,6 +247,11 @@ def _lined_up(state: State, softmax: Normalised, axis: Axis, verdict: bool | Non
         return verdict
     equal = softmax.size is not None and state.relations.compare(softmax.size, state.size_of(axis)).certainly
     return True if equal else None
+
+
+def _counts_positions(axis: Axis) -> bool:
+    """Whether an axis counts the queries or the keys of some product of scores."""
+    return bool(axis) and all(atom.ident.relation in {"rows", "columns"} for atom in axis)
 
 
 def _among(idents: Sequence[Ident], others: Sequence[Ident]) -> bool:
