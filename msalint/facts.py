@@ -705,7 +705,8 @@ class SdpaCalled(Fact):
 class MhaCalled(Fact):
     """nn.MultiheadAttention, nn.TransformerEncoder(Layer), nn.TransformerDecoder(Layer), nn.Transformer called.
 
-    `kind`: the class. `batch_first`: True, False, None if not known. `built_at`: where the module was made.
+    `kind`: the class. `batch_first`: True, False, None if not known. `built_at`: where the module was made
+    that has this argument: of an nn.TransformerEncoder, the layer that it stacks.
     `input_layout`: "batch" or "seq": the first axis of the query as known by name, unpacking or annotation, None if
     not known; `batch_name`, `seq_name`. `masks`: each mask argument: (parameter, site, hidden region, inverted, name).
     `weights_used`: whether the second result is used; `need_weights`.

@@ -285,12 +285,20 @@ def reveal_disagreements(path: Path) -> list[str]:
 # -- fixes -------------------------------------------------------------------------------------------------------------
 
 
-def mend(text: str, filename: str) -> str:
-    """The text with every safe fix applied, again and again until none is left."""
+def mend(text: str, filename: str, *, unsafe: bool = False) -> str:
+    """The text with every safe fix applied, and the unsafe ones if asked, again and again until none is left.
+
+    Raises FixtureError for a fix that leaves no Python behind, and for fixes that come to no end.
+    """
     from msalint.check import lint_source
     from msalint.fix import fix_source
 
-    return fix_source(text, filename, lambda changed: lint_source(changed, filename=filename)).text
+    done = fix_source(text, filename, lambda changed: lint_source(changed, filename=filename), unsafe=unsafe)
+    for one in done.broken:
+        raise FixtureError(f"{filename}:{one.span.start.line}: the fix of {one.code} breaks the file")
+    if not done.settled:
+        raise FixtureError(f"{filename}: the fixes of {', '.join(one.code for one in done.mended)} come to no end")
+    return done.text
 
 
 def mended_folder(fixture: Fixture, mended: Mapping[Path, str], place: Path) -> Fixture:

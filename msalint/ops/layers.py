@@ -423,9 +423,20 @@ _BESIDE_QUERY = {"MultiheadAttention": 2, "TransformerDecoderLayer": 2, "Transfo
 """How many of a layer's first arguments lie in memory alike (query and key, target and memory); 1 for the others."""
 
 
+def _stacked(layer: Layer) -> Value | None:
+    """The layer that nn.TransformerEncoder or nn.TransformerDecoder repeats."""
+    return layer.get("encoder_layer") or layer.get("decoder_layer")
+
+
+def _told_batch_first_at(layer: Layer) -> Site | None:
+    """Where the layer that has the argument `batch_first` was built."""
+    inner = _stacked(layer)
+    return inner.built_at if isinstance(inner, Layer) else layer.built_at
+
+
 def batch_first_of(state: State, layer: Layer) -> bool | None:
     """Whether the layer takes the batch first: its own argument, or that of the layer it stacks."""
-    inner = layer.get("encoder_layer") or layer.get("decoder_layer")
+    inner = _stacked(layer)
     if layer.kind in {"TransformerEncoder", "TransformerDecoder"}:
         return batch_first_of(state, inner) if isinstance(inner, Layer) else None
     given = layer.get("batch_first")
@@ -467,7 +478,7 @@ def attention_layer(call: Invocation, layer: Layer) -> Value | None:
             kind=layer.kind,
             batch_first=first,
             input_layout=layout,
-            built_at=layer.built_at,
+            built_at=_told_batch_first_at(layer),
             batch_name=batch_name,
             seq_name=seq_name,
             masks=tuple(masks),

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from msalint.facts import Viewed
-from msalint.rule import Diagnostic, Fix, Iterator, Level, Meta, Rule, Safety, insert_after, on, step
+from msalint.rule import Diagnostic, Fix, Iterator, Level, Meta, Rule, Safety, insert_after, on, replace, step
+
+JUST_MOVED = re.compile(r"\.transpose\((?:1, 2|2, 1)\)(?:\.contiguous\(\))?$")
+"""The end of `context.transpose(1, 2).contiguous()`."""
 
 
 class HeadsMergeScramblesTokens(Rule):
@@ -91,10 +96,17 @@ class HeadsMergeScramblesTokens(Rule):
 
 
 def _moved_back(fact: Viewed) -> Fix | None:
-    """`x.reshape(B, L, -1)` -> `x.transpose(1, 2).reshape(B, L, -1)`, where x is (batch, heads, seq, d_k)."""
+    """`x.reshape(B, L, -1)` -> `x.transpose(1, 2).reshape(B, L, -1)`, where x is (batch, heads, seq, d_k).
+
+    A transposition that has just moved them apart is taken out instead.
+    """
     axes = fact.source.strip("()").split(", ")
     if len(axes) != 4 or axes[1:3] != [fact.heads, fact.seq]:
         return None
-    moved = ".transpose(1, 2).contiguous()" if fact.op.startswith("view") else ".transpose(1, 2)"
-    edits = (insert_after(fact.receiver, moved),)
-    return Fix(f"insert `{moved}` before the {fact.op}", edits, Safety.UNSAFE)
+    copied = ".contiguous()" if fact.op.startswith("view") else ""
+    undone = JUST_MOVED.sub("", fact.receiver.text)
+    if undone != fact.receiver.text:
+        mended = replace(fact.receiver, undone + copied)
+        return Fix("leave out the transposition before it", (mended,), Safety.UNSAFE)
+    moved = f".transpose(1, 2){copied}"
+    return Fix(f"insert `{moved}` before the {fact.op}", (insert_after(fact.receiver, moved),), Safety.UNSAFE)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 from msalint.facts import MaskAdded, TruthsCalculatedWith
-from msalint.rule import Diagnostic, Edit, Fix, Iterator, Level, Meta, Rule, Safety, on, replace, step
+from msalint.rule import Diagnostic, Fix, Iterator, Level, Meta, Rule, Safety, on, replace, step
 
 SAID = {
     "subtracted": "torch has no `-` for boolean tensors: this raises RuntimeError",
     "negated": "torch has no negative of a boolean tensor: this raises RuntimeError",
     "bits": "`~` turns the bits of {kind} over, so that 0 and 1 become {values}: both count as true",
 }
+
+PRIMARY = re.compile(r"[\w.]+(?:[(\[][^()\[\]]*[)\]])*")
+"""`mask`, `self.mask`, `mask[:, None]`: what a method can be called on as it is."""
 
 
 class BoolMaskAdded(Rule):
@@ -48,7 +53,8 @@ class BoolMaskAdded(Rule):
     ```
 
     ## Fix safety
-    Unsafe: `~mask` for `1 - mask`, which would have to be a float where it goes on to be divided or averaged.
+    Unsafe: `mask.logical_not()` for `1 - mask`, which also takes the zeros and ones of integers that a caller may hand
+    over, but would have to be a float where it goes on to be divided or averaged.
 
     ## Known limits
     The dtype must be known: from a comparison, a cast, `dtype=torch.bool`. Where only an annotation or a docstring says
@@ -88,11 +94,9 @@ class BoolMaskAdded(Rule):
 
 
 def _complement(fact: TruthsCalculatedWith) -> Fix | None:
-    """`~mask` in the place of `1 - mask`."""
+    """`mask.logical_not()` in the place of `1 - mask`."""
     if not fact.from_one:
         return None
-    text, mask = fact.at.text, fact.mask_site.text
-    plain = mask.replace(".", "").replace("_", "").isalnum() or mask.startswith("(")
-    mended = f"~{mask}" if plain else f"~({mask})"
-    whole: Edit = replace(fact.at, f"({mended})" if text.startswith("(") else mended)
-    return Fix("negate the mask with `~`", (whole,), Safety.UNSAFE)
+    mask = fact.mask_site.text
+    mended = f"{mask}.logical_not()" if PRIMARY.fullmatch(mask) else f"({mask}).logical_not()"
+    return Fix("negate it with `.logical_not()`", (replace(fact.at, mended),), Safety.UNSAFE)

@@ -40,7 +40,8 @@ class SdpaMaskAndCausal(Rule):
     ```
 
     ## Fix safety
-    Unsafe: the fix turns the flag off, which is right only where the mask hides the future itself.
+    Unsafe: the flag is turned off, where the mask is seen to hide the future itself. Where it is not, that would let
+    the future in without a word, so no fix is offered.
 
     ## Known limits
     Only paths on which both are known to be given are errors. A mask that is a parameter handed straight on, which may
@@ -77,6 +78,7 @@ class SdpaMaskAndCausal(Rule):
 
 
 def _flag_off(fact: SdpaCalled) -> Fix | None:
-    if fact.causal_site is None or fact.causal_site.text != "True":
+    hides_future = fact.mask_hidden is not None and "causal" in fact.mask_hidden.kinds
+    if fact.causal_site is None or fact.causal_site.text != "True" or not hides_future:
         return None
     return Fix("turn the flag off", (replace(fact.causal_site, "False"),), Safety.UNSAFE)

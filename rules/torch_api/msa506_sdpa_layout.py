@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from msalint.facts import SdpaCalled
-from msalint.rule import Diagnostic, Fix, Iterator, Level, Meta, Rule, Safety, on, wrap
+from msalint.rule import Diagnostic, Fix, Iterator, Level, Meta, Rule, Safety, insert_after, on
 
 HEADS_THIRD = {"flash": "flash_attn_func", "xformers": "memory_efficient_attention"}
 
@@ -54,7 +54,7 @@ class SdpaLayout(Rule):
     ```
 
     ## Fix safety
-    Unsafe: every output changes, and what is done with the result has to change too.
+    Unsafe: every output changes. The result is turned back to (batch, heads, seq, d_k), as the code goes on with it.
 
     ## Known limits
     The reverse, (batch, seq, heads, d_k) given to `F.scaled_dot_product_attention`, is attention-over-head-axis
@@ -91,5 +91,5 @@ def _exchanged(fact: SdpaCalled) -> Fix | None:
     sites = [site for site in (fact.query_site, fact.key_site, fact.value_site) if site is not None]
     if len(sites) < 3 or any(not site.text.isidentifier() for site in sites):
         return None
-    edits = tuple(edit for site in sites for edit in wrap(site, "", ".transpose(1, 2)"))
-    return Fix("exchange heads and sequence on the way in", edits, Safety.UNSAFE)
+    edits = tuple(insert_after(site, ".transpose(1, 2)") for site in (*sites, fact.at))
+    return Fix("exchange heads and sequence on the way in, and back on the way out", edits, Safety.UNSAFE)
