@@ -24,6 +24,10 @@ class NotApplicable(Exception):
     """The property says nothing about this module; the message says why."""
 
 
+_OF_ONE = frozenset("q k v query key value queries keys values".split())
+"""Names under which a module of self-attention takes one tensor three times."""
+
+
 class Experiment:
     """Runs a module in float64 if it can, in float32 if not, always on the same inputs for the same seed."""
 
@@ -38,8 +42,14 @@ class Experiment:
         self.main = next((name for name in MAIN if name in tensors), tensors[0])
         self.data = tensors
         shape = subject.inputs[self.main].shape
-        # query, key and value of self-attention are one and the same.
-        self.same = [name for name in tensors if subject.inputs[name].shape == shape and not self.text]
+        # query, key and value of self-attention are one and the same; a memory that was handed over is not.
+        main = subject.inputs[self.main]
+        self.same = [
+            name
+            for name in tensors
+            if subject.inputs[name].shape == shape and not self.text
+            if not request.values or name in _OF_ONE or torch.equal(subject.inputs[name], main)
+        ]
         self.module, self.dtype = self._widened(subject.target)
         self.parameters = _parameter_names(subject.target)
         examples = {name: value for name, value in request.values.items() if is_mask(name, value)}
@@ -201,14 +211,15 @@ class Experiment:
             raise NotApplicable(f"its output {tuple(output.shape)} has no place for each token")
         return tokens, output
 
-    def influence(self, masks: Mapping[str, Any] | None = None, seed: int = 0) -> Tensor:
-        """(seq, seq), True at [i, j] where the output of token i depends on token j."""
-        tokens = self.tokens(seed)
+    def influence(self, masks: Mapping[str, Any] | None = None, seed: int = 0, scale: float = 1.0) -> Tensor:
+        """(seq, seq), True at [i, j] where the output of token i depends on token j. `scale` makes values smaller."""
+        tokens = self.tokens(seed) if scale == 1.0 else self.tokens(seed) * scale
         output = self.run(tokens, masks)
         columns = []
         for place in range(tokens.shape[1]):
             other = tokens.clone()
-            other[:, place] = self.disturbed(tokens, seed)[:, place]
+            changed = self.disturbed(tokens, seed)[:, place]
+            other[:, place] = changed if scale == 1.0 else changed * scale
             change = (self.run(other, masks) - output).abs().flatten(2).amax(dim=2).amax(dim=0)
             columns.append(~(change <= self.tolerance))
         return torch.stack(columns, dim=1)

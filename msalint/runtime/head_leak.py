@@ -67,6 +67,8 @@ def _projections(it: Experiment) -> tuple[list[Tensor], Tensor]:
         finally:
             for handle in handles:
                 handle.remove()
+    if any(attention.op.name.endswith("multi_head_attention_forward") for attention in attentions):
+        raise NotApplicable("its projections are inside nn.MultiheadAttention")
     if len(attentions) != 1:
         raise NotApplicable(f"it has {len(attentions)} attention calls, not one")
     if not before or not context or not context[0].requires_grad:

@@ -55,16 +55,30 @@ def permutation_carries_over(it: Experiment) -> Shown:
         raise NotApplicable("its output has tokens on two axes")
     if it.is_ids:
         raise NotApplicable("it takes ids, and most such models have positions")
+    beside = _beside(it, tokens)
     worst = 0.0
     for seed in SEEDS:
         tokens = it.tokens(seed)
         order = torch.randperm(tokens.shape[1], generator=torch.Generator().manual_seed(seed + 1))
-        worst = max(worst, float((it.run(tokens[:, order]) - it.run(tokens)[:, order]).abs().max()))
+        turned = {name: value[:, order] for name, value in beside.items()}
+        worst = max(worst, float((it.run(tokens[:, order], turned) - it.run(tokens)[:, order]).abs().max()))
     if not worst <= it.tolerance:
         if _has_positions(it):
             raise NotApplicable("it has positions")
         raise Failed("permuted tokens don't give permuted outputs, though it has no positions", worst, "MSA103")
     return Shown(worst)
+
+
+def _beside(it: Experiment, tokens: torch.Tensor) -> dict[str, torch.Tensor]:
+    """What else has a place for each token, to be put into the same order. Raises `NotApplicable` for the rest."""
+    found = {}
+    for name, value in it.inputs.items():
+        if name in (it.main, *it.same) or it.text is not None or not isinstance(value, (torch.Tensor, list)):
+            continue
+        if not isinstance(value, torch.Tensor) or value.shape != tokens.shape[:2] or it.kind != "rows":
+            raise NotApplicable(f"`{name}` may go by the order of the tokens too")
+        found[name] = value
+    return found
 
 
 def _has_positions(it: Experiment) -> bool:

@@ -148,8 +148,6 @@ def _padding(it: Experiment, left: bool) -> Shown:
     for seed in SEEDS:
         tokens = it.tokens(seed)
         allowed = padded(tokens, left)
-        if way.is_one_plane:
-            allowed = allowed[-1:].expand_as(allowed)
         masks = it.masks.values(way, allowed)
         worst = max(worst, _hidden_change(it, tokens, masks, allowed, seed))
         output = it.run(tokens, masks)

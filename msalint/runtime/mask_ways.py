@@ -32,6 +32,9 @@ _SHAPES = (
 )
 
 
+_PLANES = ("(1, 1, query, key)", "(query, key)")
+
+
 @dataclass(frozen=True)
 class MaskWay:
     """How a module takes a mask: the parameter, the shape and the coding that make hidden keys count for nothing."""
@@ -46,11 +49,6 @@ class MaskWay:
         if self.coding in ("lengths", "flag"):
             return f"`{self.parameter}`"
         return f"`{self.parameter}` as {self.shape}, {_WORDS[self.coding]}"
-
-    @property
-    def is_one_plane(self) -> bool:
-        """One plane for all samples: no sample can have padding of its own."""
-        return self.shape in ("(query, key)", "(1, 1, query, key)")
 
 
 @dataclass(frozen=True)
@@ -79,7 +77,8 @@ class MaskWays:
             padding = says(name, "padding", "pad")
             if is_mask(name, self.examples.get(name)) and not says(name, "head") and not (causal and padding):
                 for shape in self._shapes(name, padding, allowed):
-                    if not causal or "query" in shape:
+                    # One plane for all samples can't say what is padding in each.
+                    if ("query" in shape) if causal else shape not in _PLANES:
                         for coding in self._codings(name):
                             yield MaskWay(name, shape, coding)
         if not causal and not any(is_mask(name, self.examples.get(name)) for name in self.parameters):

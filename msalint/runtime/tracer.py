@@ -222,8 +222,19 @@ def _user_place(frame: FrameType | None) -> tuple[Place, str]:
         frame = layer
     if frame is None:
         return Place("<unknown>", 0), "<unknown>"
-    caller: str = getattr(frame.f_code, "co_qualname", frame.f_code.co_name)
-    return _place_of(frame), caller
+    return _place_of(frame), _qualified(frame)
+
+
+def _qualified(frame: FrameType) -> str:
+    """`Class.method`. Before Python 3.11 the class is looked for among those of `self`."""
+    code = frame.f_code
+    known: str | None = getattr(code, "co_qualname", None)
+    if known is not None:
+        return known
+    for cls in type(frame.f_locals.get("self")).__mro__:
+        if getattr(vars(cls).get(code.co_name), "__code__", None) is code:
+            return f"{cls.__qualname__}.{code.co_name}"
+    return code.co_name
 
 
 def _place_of(frame: FrameType) -> Place:

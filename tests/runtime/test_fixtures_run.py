@@ -82,3 +82,7 @@ def test_the_table_has_a_row_for_every_faulty_file() -> None:
         if f"| {path.parent.name}/{path.stem} |" not in page
     ]
     assert not missing, "run python benchmarks/runtime_faults.py --write"
+
+
+def test_what_probe_does_not_see_has_its_reason() -> None:
+    assert "No reason is known" not in (ROOT / "docs" / "runtime_faults.md").read_text(encoding="utf-8")
