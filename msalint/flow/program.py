@@ -220,8 +220,8 @@ def is_kernel(node: n.FunctionDef, module: Module) -> bool:
         inner = decorator.func if isinstance(decorator, n.Call) else decorator
         while isinstance(inner, n.Attr):
             inner = inner.value
-        root = module.imports.get(inner.id, "") if isinstance(inner, n.Name) else ""
-        if root.split(".", 1)[0] in _COMPILERS:
+        name = inner.id if isinstance(inner, n.Name) else ""
+        if not _COMPILERS.isdisjoint((name, *module.imports.get(name, "").split("."))):
             return True
     return False
 

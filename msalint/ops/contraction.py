@@ -71,6 +71,8 @@ def multiply(state: State, left: Tensor, right: Tensor, at: Site, sites: tuple[S
     """`left @ right`, contracting the left's last axis with the right's last but one."""
     if left.rank == 1 or right.rank == 1:
         return _with_vector(state, left, right)
+    if right.lead is not None and not right.axes and right.traits.parameter:
+        return None  # `x @ self.w`, where nothing tells whether w is a matrix or a vector
     left, right = state.with_trailing(left, 2), state.with_trailing(right, 2)
     if min(len(left.axes), len(right.axes)) < 2:
         return None

@@ -9,7 +9,7 @@ from msalint.ops.axes import new_axis
 from msalint.ops.devices import placed
 from msalint.ops.table import Invocation, op
 from msalint.ops.wrapped import holds_raw_memory
-from msalint.shapes.axes import Axis, Ident, Layout, ShapeVar, fresh
+from msalint.shapes.axes import Axis, Ident, Layout, ShapeVar, axis_size, fresh
 from msalint.shapes.size import Size
 from msalint.shapes.vocabulary import says
 from msalint.state import dense
@@ -69,6 +69,8 @@ def of_size(call: Invocation) -> Value | None:
     tensor = made(call, start, cells=cells)
     floating = tensor is not None and start == 0 and "dtype" not in call.kwargs and not call.unknown_arguments
     tensor = replace(tensor, dtype="float32") if tensor is not None and floating else tensor
+    if tensor is not None and call.name.endswith("empty"):
+        return _raw(tensor)
     return placed(call, tensor) if start == 0 and fill is not None else tensor
 
 
@@ -101,7 +103,14 @@ def like(call: Invocation) -> Value | None:
     dtype = call.dtype(tensor.dtype)
     from msalint.ops.axes import elementwise_layout
 
-    return Tensor(tensor.lead, tensor.axes, elementwise_layout(tensor), dtype, Traits(cells=cells))
+    made = Tensor(tensor.lead, tensor.axes, elementwise_layout(tensor), dtype, Traits(cells=cells))
+    return _raw(made) if call.name == "empty_like" else made
+
+
+def _raw(tensor: Tensor) -> Tensor:
+    """Memory that is still to be written, in whatever order its writer takes it: only the sizes are known."""
+    axes = tuple(new_axis(axis_size(axis), "regrouped") if axis else axis for axis in tensor.axes)
+    return replace(tensor, axes=axes, layout=Layout.dense(axes, tensor.lead) if tensor.layout is not None else None)
 
 
 @op("arange range", on="torch")
@@ -197,7 +206,7 @@ def _constant_cells(real: Real | None) -> Cells | None:
 def parameter(call: Invocation) -> Value | None:
     value = call.tensor(0, "data")
     if value is None:
-        return None
+        return Tensor(ShapeVar(), (), None, traits=Traits(parameter=True))
     # What its first values were scaled with says nothing of those it learns.
     frozen = call.name == "Buffer" or call.flag(1, "requires_grad", True) is not True
     data = call.site(0, "data")

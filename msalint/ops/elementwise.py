@@ -66,7 +66,8 @@ def broadcast(state: State, left: Tensor, right: Tensor, at: Site, what: str) ->
         left_full = left_full and (bool(a) or not b)
         if a and b:
             x, y = state.size_of(a).constant, state.size_of(b).constant
-            if x is not None and y is not None and x != y and 1 not in (x, y):
+            # Functions that try things out meet their own numbers in loops and results of calls that nobody followed.
+            if state.in_module and x is not None and y is not None and x != y and 1 not in (x, y):
                 message = f"{what} meets axes of size {x} and {y}"
                 state.emit(SizesDisagree(at, what, axis_name(a), axis_name(b), message))
     return tuple(axes), left_full

@@ -53,12 +53,23 @@ def _settled(state: State, tensor: Tensor, items: list[Item], taking: list[Item]
     if ellipsis:
         after = len([item for item in items[_ellipsis_place(items) + 1 :] if not _is_none(item)])
         return state.with_trailing(tensor, after)
+    if len(items) == 2 and _cuts_features(state, tensor, items[1]):
+        return state.bind_rank(tensor, 2)
     tensor = state.with_rank(tensor)
     if tensor.lead is not None and any(_is_none(item) for item in items):
         return state.bind_rank(tensor, len(taking))
     if tensor.lead is not None and len(taking) >= 2:
         return _of_so_many_axes(state, tensor, len(taking))
     return tensor
+
+
+def _cuts_features(state: State, tensor: Tensor, item: Item) -> bool:
+    """`h[:, :width]` where the last axis of h is 2 * width: it is the features that are cut, and h has two axes."""
+    if not isinstance(item, Range) or len(tensor.axes) != 1:
+        return False
+    whole = state.size_of(tensor.axes[-1]).symbols()
+    bounds = [state.as_size(bound) for bound in (item.lower, item.upper) if bound is not None]
+    return any(size is not None and not whole.isdisjoint(size.symbols()) for size in bounds)
 
 
 def _of_so_many_axes(state: State, tensor: Tensor, number: int) -> Tensor:

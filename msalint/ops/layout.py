@@ -24,9 +24,9 @@ from msalint.ops.table import Invocation, op
 from msalint.shapes.axes import Atom, Axis, Ident, Layout, ShapeVar, axis_name, axis_size, fresh
 from msalint.shapes.reshape import Reshaped, Scramble, first_broken_merge, reshape
 from msalint.shapes.size import Quotient, Size, product
-from msalint.shapes.vocabulary import BATCH, HEAD, SEQ, is_input_name, role_of_name
+from msalint.shapes.vocabulary import BATCH, HEAD, SEQ, is_input_name, role_of_name, says
 from msalint.state import State, is_axis_symbol
-from msalint.values import DType, Int, Items, Many, Opaque, Rank, ShapeValue, Tensor, Value, replace
+from msalint.values import DType, Int, Items, Many, Opaque, Rank, ShapeValue, Tensor, Traits, Value, replace
 
 Target = tuple[ShapeVar | None, list[Size | None]]
 
@@ -218,7 +218,7 @@ def _finished(call: Invocation, tensor: Tensor, sizes: list[Size | None], outcom
                 arguments=tuple(call.sites[1:]),
                 heads=heads,
                 seq=seq,
-                named=outcome.scramble is not None and not traits.parameter and _named_by_code(outcome.scramble),
+                named=outcome.scramble is not None and not _is_store(traits) and _named_by_code(outcome.scramble),
                 order=_order_meant(tensor, outcome.scramble) if outcome.scramble else (),
                 purpose=call.state.purpose(),
             )
@@ -296,6 +296,11 @@ def _scramble_kind(state: State, scramble: Scramble | None, tensor: Tensor) -> t
         return ("other" if swallowed else "split"), name, seq
     merged = any(head in axis and any(_inner(state, a, head) for a in axis) for axis in scramble.after)
     return ("merge" if merged else "other"), name, seq
+
+
+def _is_store(traits: Traits) -> bool:
+    """Weights and caches: memory that its writer may have laid out as this view reads it."""
+    return traits.parameter or traits.buffer or says(traits.name, "cache", "buffer", "pool", "ssm")
 
 
 def _named_by_code(scramble: Scramble) -> bool:

@@ -127,8 +127,10 @@ class Relations:
             return Verdict(True, self._unproved(relies | more))
         if (left, right) in self.unequal or (right, left) in self.unequal or _never_zero(difference):
             return Verdict(False)
-        # n // h * h is taken to be n, but (n + 1) // 2 * 2 rounds up as a rule.
-        if _never_zero(folded_difference) and all(len(n.terms) == 1 for n, _ in self._unproved(relies | more)):
+        # n // h * h is taken to be n, but (n + 1) // 2 * 2 rounds up as a rule, and n // 64 * 64 rounds down.
+        unproved = self._unproved(relies | more)
+        exact = all(len(n.terms) == 1 and d.constant is None for n, d in unproved)
+        if exact and _never_zero(folded_difference):
             return Verdict(False)
         return UNKNOWN
 
