@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from msalint.baseline import Baseline, Checked, Entry, write_baseline
 from msalint.changed import Changes
 from msalint.diagnostic import Diagnostic, Position, Span
 from msalint.documents.document import Piece
-from msalint.documents.kinds import NOTEBOOK, rewritten
+from msalint.documents.kinds import read_document, rewritten
+from msalint.files import File
 from msalint.report import Failure, Report
 from msalint.rewrite import RewriteError, replace_file
-from msalint.source import Source, SourceError, decode
-from msalint.suppressing import Comments, Suppressed, suppressed
+from msalint.source import LineTable, SourceError, decode
+from msalint.suppressing import Comments, suppressed
 
 STALE_SHOWN = 10
 """So many stale entries are named, the rest is counted."""
@@ -117,16 +118,16 @@ def hide(report: Report, comments: Comments) -> Hidden:
     by_file: dict[str, list[Diagnostic]] = {}
     for one in report.diagnostics:
         by_file.setdefault(one.filename, []).append(one)
-    known = {file.path for file in report.checked}
+    known = {file.path: file for file in report.checked}
     lines = 0
     left: list[Diagnostic] = []
     failures: list[Failure] = []
     for filename, findings in by_file.items():
-        if filename not in known or not filename.endswith((".py", NOTEBOOK)):
+        if filename not in known:
             left += findings
             continue
         try:
-            done = _hide_in(filename, findings, comments)
+            done = _hide_in(known[filename], findings, comments)
         except (OSError, SourceError, RewriteError, UnicodeEncodeError) as error:
             failures.append(Failure(filename, f"{filename}: {error}"))
         else:
@@ -135,27 +136,48 @@ def hide(report: Report, comments: Comments) -> Hidden:
     return Hidden(lines, tuple(left), tuple(failures))
 
 
-def _hide_in(filename: str, findings: list[Diagnostic], comments: Comments) -> Hidden:
-    with open(filename, "rb") as file:
-        data = file.read()
+def _hide_in(file: File, findings: list[Diagnostic], comments: Comments) -> Hidden:
+    with open(file.path, "rb") as opened:
+        data = opened.read()
     try:
-        source: Source = decode(data, filename)
+        source = decode(data, file.path)
+        pieces = read_document(source.text, file.path, file.settings.include_docs).pieces
     except SourceError:
         return Hidden(0, tuple(findings))
-    if filename.endswith(NOTEBOOK):
-        text, parts = rewritten(source.text, filename, lambda piece: _with_comments(piece, findings, comments))
-        done = parts[0] if parts else Suppressed(text, 0, tuple(findings))
-    else:
-        done = suppressed(source.text, findings, comments)
-        text = done.text
-    if done.lines:
-        replace_file(filename, source.encode(text), expected=data)
-    return Hidden(done.lines, done.left)
+    waiting = iter(_by_piece(pieces, findings))
+
+    def commented(piece: Piece) -> tuple[str, tuple[int, tuple[Diagnostic, ...]]]:
+        within = next(waiting)
+        done = suppressed(piece.text, [moved for _, moved in within], comments)
+        left = {id(one) for one in done.left}
+        return done.text, (done.lines, tuple(one for one, moved in within if id(moved) not in left))
+
+    text, parts = rewritten(source.text, file.path, commented, file.settings.include_docs)
+    lines = sum(number for number, _ in parts)
+    hidden = {id(one) for _, those in parts for one in those}
+    if lines:
+        replace_file(file.path, source.encode(text), expected=data)
+    return Hidden(lines, tuple(one for one in findings if id(one) not in hidden))
 
 
-def _with_comments(piece: Piece, findings: list[Diagnostic], comments: Comments) -> tuple[str, Suppressed]:
-    done = suppressed(piece.text, findings, comments)
-    return done.text, done
+def _by_piece(pieces: Sequence[Piece], findings: list[Diagnostic]) -> list[list[tuple[Diagnostic, Diagnostic]]]:
+    """For each piece of a document its findings, each beside itself as at its line of the piece.
+
+    A line of a docstring is also one of the file around it: the piece inside has it.
+    """
+    owners: dict[int, tuple[int, int]] = {}
+    for number, piece in enumerate(pieces):
+        table = LineTable(piece.text)
+        for line in range(1, len(table) + 1):
+            if table.line(line).strip():
+                owners[piece.outward(Position(line, 1)).line] = number, line
+    found: list[list[tuple[Diagnostic, Diagnostic]]] = [[] for _ in pieces]
+    for one in findings:
+        if one.span.start.line in owners:
+            number, line = owners[one.span.start.line]
+            start = Position(line, 1)
+            found[number].append((one, replace(one, span=Span(start, start))))
+    return found
 
 
 def baseline_path(named: str | None, root: str, setting: str | None) -> str | None:
