@@ -96,6 +96,7 @@ WHY_UNSEEN: dict[str, tuple[str, ...]] = {
         "b043-shared-cache-counts-in-layer-zero/bad",
         "b044-left-padded-batch-shared-positions/bad",
         "b058-edge-softmax-without-max/bad",
+        "MSA307-mask-multiplies-scores/bad_padding",
         "MSA312-bool-mask-added/bad_added_in_place",
         "MSA401-missing-divisibility-check/bad_functional_unflatten",
     ),

@@ -247,7 +247,9 @@ def _conv(call: Invocation, layer: Layer, tensor: Tensor) -> Tensor:
                         layer.name, layer.serial)  # fmt: skip
     made = projected.traits.projection
     traits = replace(projected.traits, projection=replace(made, kind=layer.kind) if made else None)
-    return Tensor(None, axes, copied_layout(axes, None, [tensor]), tensor.dtype, traits)
+    # What a kernel left may be channels last, and then so is the result.
+    layout = None if tensor.traits.implementation_layout else copied_layout(axes, None, [tensor])
+    return Tensor(None, axes, layout, tensor.dtype, traits)
 
 
 def _convolved(state: State, layer: Layer, axis: Axis, place: int) -> Axis:

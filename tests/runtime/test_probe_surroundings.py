@@ -31,6 +31,7 @@ class Variant(nn.Module):
 
     def __init__(self, d_model: int, num_heads: int, kind: str = "plain") -> None:
         super().__init__()
+        assert d_model % num_heads == 0
         self.heads, self.kind, self.rate, self.last = num_heads, kind, 0.1, None
         self.q, self.k, self.v = (nn.Linear(d_model, d_model) for _ in range(3))
         self.stack = nn.ModuleList([nn.Linear(d_model, d_model)] * 2 if kind == "shared" else [])
@@ -122,7 +123,9 @@ class OfIds(nn.Module):
     def forward(self, input_ids: Tensor) -> Tensor:
         q, k, v = self.qkv(self.embed(input_ids)).chunk(3, -1)
         pad = (input_ids == self.pad_token_id)[:, None]
-        scores = (q @ k.mT * q.shape[-1] ** -0.5).masked_fill(~pad if self.inverted else pad, -1e4)
+        scores = (q @ k.mT * q.shape[-1] ** -0.5).masked_fill(
+            ~pad if self.inverted else pad, -1e4
+        )  # msalint: ignore[MSA308]
         return scores.softmax(-1) @ v
 
 
@@ -147,7 +150,9 @@ class Masked(nn.Module):
         if mask is not None and self.kind == "ones":
             scores = scores + (mask[:, None].to(x.dtype)) * -1e4
         elif mask is not None:
-            scores = scores.masked_fill(mask[:, None] if self.kind == "said" else ~mask[:, None], -1e4)
+            scores = scores.masked_fill(
+                mask[:, None] if self.kind == "said" else ~mask[:, None], -1e4
+            )  # msalint: ignore[MSA308]
         return scores.softmax(-1) @ v
 
 
@@ -171,7 +176,9 @@ class TwiceMasked(nn.Module):
     def forward(self, x: Tensor, padding_mask: Tensor | None = None) -> Tensor:
         q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
         keep = None if padding_mask is None else ~padding_mask[:, None, None]
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=keep, is_causal=True).transpose(1, 2).flatten(2)
+        return (
+            F.scaled_dot_product_attention(q, k, v, attn_mask=keep, is_causal=True).transpose(1, 2).flatten(2)
+        )  # msalint: ignore[MSA504]
 
 
 def test_a_mask_beside_is_causal_is_told_where_the_backend_takes_it_too() -> None:
