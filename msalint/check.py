@@ -165,10 +165,15 @@ def enabled_for(filename: str, settings: Settings, registry: Registry) -> frozen
     return on
 
 
+def _anything(word: str) -> bool:
+    return True
+
+
 def _findings(
     text: str, filename: str, settings: Settings, registry: Registry, on: frozenset[str], project: Project | None
 ) -> list[Diagnostic]:
-    handlers = registry.handlers(on, text.__contains__)
+    # A helper in another file may hold the words that this one lacks.
+    handlers = registry.handlers(on, text.__contains__ if project is None else _anything)
     if (not handlers and about.SYNTAX_ERROR not in on) or not is_about_attention(text) or not is_torch(text):
         return []
     from msalint.flow import analyse

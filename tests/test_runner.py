@@ -98,3 +98,14 @@ def test_the_public_function(here: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert lint_paths(["."], Selection(ignore=("MSA902",))) == []
     with pytest.raises(InternalError, match=r"none\.py"):
         lint_paths(["none.py"])
+
+
+def test_a_fault_in_a_helper_is_found_though_the_caller_lacks_its_words(tmp_path: Path) -> None:
+    (tmp_path / "masks.py").write_text(
+        "import torch\n\n\ndef softened(scores):\n    return torch.softmax(scores, dim=-2)\n"
+    )
+    (tmp_path / "net.py").write_text(
+        "from masks import softened\n\n\ndef attention(q, k, v):\n"
+        "    scores = q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5\n    return softened(scores) @ v\n"
+    )
+    assert [(Path(one.filename).name, one.code) for one in lint_paths([str(tmp_path)])] == [("masks.py", "MSA211")]
