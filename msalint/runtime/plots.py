@@ -8,6 +8,9 @@ from typing import Any
 
 from msalint.runtime.recorder import Attention
 
+MAX_COLUMNS = 4
+"""Heads beside each other; more would make a picture too wide to read."""
+
 
 class PlotsMissing(ImportError):
     """matplotlib is not there; the message says which extra brings it."""
@@ -21,7 +24,8 @@ def draw_attention(
     sample: int = 0,
     names: Sequence[str] | None = None,
 ) -> Path:
-    """Write a picture of one sample's weights: a row an attention call, a column a head, queries down, keys across.
+    """Write a picture of one sample's weights: the heads of a call beside each other, call below
+    call, queries down, keys across.
 
     Raises `PlotsMissing` without matplotlib and ValueError if there is nothing to draw.
     """
@@ -32,28 +36,39 @@ def draw_attention(
         raise PlotsMissing("pictures need `pip install msalint[plots]`") from error
     if not attentions:
         raise ValueError("no attention was recorded, so there is nothing to draw")
-    heads = max(attention.by_head.shape[1] for attention in attentions)
+    tiles = [(row, head) for row, one in enumerate(attentions) for head in range(one.by_head.shape[1])]
+    columns = min(MAX_COLUMNS, max(attention.by_head.shape[1] for attention in attentions))
+    lines = _lines(attentions, columns)
     longest = max(max(attention.by_head.shape[-2:]) for attention in attentions)
     side = min(max(1.8, 0.22 * longest + 1.2), 6.0)
-    figure = Figure(figsize=(side * heads + 1.6, side * len(attentions) + 0.8), layout="constrained")
+    figure = Figure(figsize=(side * columns + 1.6, side * len(lines) + 0.8), layout="constrained")
     FigureCanvasAgg(figure)
-    grid = figure.subplots(len(attentions), heads, squeeze=False)
+    grid = figure.subplots(len(lines), columns, squeeze=False)
+    for axes in grid.flat:
+        axes.set_axis_off()
     image: Any = None
-    for row, attention in enumerate(attentions):
+    for row, head in tiles:
+        attention = attentions[row]
         title = (names or [a.module or "model" for a in attentions])[row]
-        for head in range(heads):
-            axes = grid[row][head]
-            if head >= attention.by_head.shape[1]:
-                axes.set_axis_off()
-                continue
-            weights = attention.by_head[sample, head].float().numpy()
-            image = axes.imshow(weights, vmin=0.0, vmax=1.0, cmap="viridis", aspect="equal", interpolation="nearest")
-            axes.set_title(f"{title}\nhead {head}" if head == 0 else f"\nhead {head}", fontsize=9, loc="left")
-            _label(axes, weights.shape, tokens, first=head == 0)
+        axes = grid[lines.index((row, head // columns))][head % columns]
+        axes.set_axis_on()
+        weights = attention.by_head[sample, head].float().numpy()
+        image = axes.imshow(weights, vmin=0.0, vmax=1.0, cmap="viridis", aspect="equal", interpolation="nearest")
+        axes.set_title(f"{title}\nhead {head}" if head == 0 else f"\nhead {head}", fontsize=9, loc="left")
+        _label(axes, weights.shape, tokens, first=head % columns == 0)
     figure.colorbar(image, ax=grid, label="weight", shrink=0.8)
     path = Path(path)
     figure.savefig(path, dpi=120)
     return path
+
+
+def _lines(attentions: Sequence[Attention], columns: int) -> list[tuple[int, int]]:
+    """The lines of the picture, each a call and a count from its first head: many heads take several lines."""
+    return [
+        (row, line)
+        for row, attention in enumerate(attentions)
+        for line in range(-(-attention.by_head.shape[1] // columns))
+    ]
 
 
 def _label(axes: Any, shape: tuple[int, int], tokens: Sequence[str] | None, first: bool) -> None:

@@ -126,3 +126,13 @@ def test_a_picture_has_a_map_a_head_and_one_colour_scale(tmp_path: Path) -> None
     assert path.stat().st_size > 10_000
     with pytest.raises(ValueError, match="nothing to draw"):
         draw_attention([], tmp_path / "b.png")
+
+
+def test_many_heads_are_drawn_on_several_lines(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    module = MultiHeadSelfAttention(24, 12)
+    with record_attention(module) as attentions:
+        module(torch.randn(1, 5, 24))
+    header = draw_attention(attentions, tmp_path / "heads.png").read_bytes()[16:24]
+    width, height = int.from_bytes(header[:4], "big"), int.from_bytes(header[4:], "big")
+    assert width < 2 * height
