@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -126,6 +127,24 @@ def test_excluded_files_and_other_languages_are_left_alone(repository: Repositor
     done = repository.commit("msalint", "msalint-fix")
     assert done.returncode == 0, done.stdout + done.stderr
     assert (repository.folder / "third_party" / "net.py").read_text() == VIEW
+
+
+def test_notebooks_are_checked_and_mended(repository: Repository) -> None:
+    cell: dict[str, object] = {
+        "cell_type": "code",
+        "execution_count": None,
+        "id": "a",
+        "metadata": {},
+        "outputs": [],
+        "source": VIEW,
+    }
+    notebook = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    repository.write("net.ipynb", json.dumps(notebook))
+    done = repository.commit("msalint")
+    assert done.returncode == 1 and "net.ipynb:cell 1:16:16: MSA101" in done.stdout + done.stderr
+    assert repository.commit("msalint-fix").returncode == 1
+    mended = json.loads((repository.folder / "net.ipynb").read_text())
+    assert "".join(mended["cells"][0]["source"]) == VIEWED
 
 
 def test_the_environment_of_the_hooks_holds_no_torch(repository: Repository) -> None:

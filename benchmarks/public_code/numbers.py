@@ -3,8 +3,8 @@
     python -m benchmarks.public_code.numbers ORIGINAL COPY FILE
 
 ORIGINAL and COPY are folders that hold the package, FILE is named from there. Prints a JSON object with a verdict for
-each torch module of the file: "same", "differs: ...", "not built: ...". The modules are built by the guesses of
-`msalint probe`, in eval mode, and run on the same inputs with the same seeds. This RUNS the package's code.
+each torch module of the file: "same", "differs: ...", "random: ...", "not built: ...". The modules are built by the
+guesses of `msalint probe`, in eval mode, and run on the same inputs with the same seeds. This RUNS the package's code.
 
 Libraries that a package imports and that are not installed (audio files, downloads) are stood in for by empty ones.
 """
@@ -50,31 +50,40 @@ def main(arguments: list[str]) -> int:
 
 
 def _verdicts(before: Path, after: Path) -> dict[str, str]:
-    """A process for each side: both define modules of the same names."""
+    """A process for each side, since both define modules of the same names, and one to see what differs by itself."""
     import torch
 
     sides = []
     with tempfile.TemporaryDirectory() as place:
-        for number, path in enumerate((before, after)):
+        for number, path in enumerate((before, before, before, after)):
             saved = Path(place) / str(number)
             command = [sys.executable, "-m", "benchmarks.public_code.numbers", "--child", str(path), str(saved)]
             subprocess.run(command, check=True, stdout=sys.stderr)
             sides.append(torch.load(saved))
-    return {name: _verdict(sides[0][name], sides[1].get(name, "gone")) for name in sides[0]}
+    *originals, copy = sides
+    return {name: _verdict([one[name] for one in originals], copy.get(name, "gone")) for name in originals[0]}
 
 
-def _verdict(before: Any, after: Any) -> str:
-    import torch
-
+def _verdict(originals: list[Any], after: Any) -> str:
+    before = originals[0]
     if isinstance(before, str):
         return f"not built: {before}"
+    if not all(_same(before, other) for other in originals[1:]):
+        return "random: no two runs of the original agree"
     if isinstance(after, str):
         return f"differs: it can't be run any more: {after}"
-    same = len(before) == len(after) and all(
+    return "same" if _same(before, after) else "differs: other numbers"
+
+
+def _same(before: Any, after: Any) -> bool:
+    import torch
+
+    if isinstance(before, str) or isinstance(after, str):
+        return bool(before == after)
+    return len(before) == len(after) and all(
         one.shape == other.shape and torch.equal(one.nan_to_num(), other.nan_to_num())
         for one, other in zip(before, after)
     )
-    return "same" if same else "differs: other numbers"
 
 
 class _StandIn(ModuleType):
@@ -111,10 +120,13 @@ def _save_outputs(path: Path, saved: Path) -> None:
     from msalint.runtime.target import TargetError, candidates, load_file
 
     torch.set_num_threads(1)
-    sys.meta_path.append(_StandIns(set(sys.stdlib_module_names) | {item.name for item in path.parents}))
     outputs: dict[str, Any] = {}
     try:
-        module = load_file(path)
+        try:
+            module = load_file(path)
+        except TargetError:
+            sys.meta_path.append(_StandIns(set(sys.stdlib_module_names) | {item.name for item in path.parents}))
+            module = load_file(path)
         for name in candidates(module):
             request = Request(settings=SETTINGS.get(name, {}), call=CALLS.get(name))
             outputs[name] = _output(getattr(module, name), request)
