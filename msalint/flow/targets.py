@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 from msalint.ops import indexing
 from msalint.ops.layout import unbound
 from msalint.shapes.axes import Axis
-from msalint.shapes.docstrings import stated_ranks
 from msalint.shapes.notation import ELLIPSIS, Term, parse_jaxtyping, parse_shape_claims, parse_shape_comment
 from msalint.shapes.size import Size
-from msalint.shapes.vocabulary import annotates_boolean, says
+from msalint.shapes.vocabulary import annotates_boolean
 from msalint.state import State, is_axis_symbol
 from msalint.syntax import nodes as n
 from msalint.values import (
@@ -236,10 +235,6 @@ class Targets:
                     tensor = self._undescribed(parameters.get(name))
                     if tensor is not None:
                         self.claimed(tensor, claim.axes)
-        for name, rank in stated_ranks(docstring):
-            tensor = self._undescribed(parameters.get(name)) if not says(name, "mask", "bias") else None
-            if tensor is not None:
-                self.state.bind_rank(tensor, rank)
 
     def _undescribed(self, value: Value | None) -> Tensor | None:
         """A parameter as a tensor, if it may be one and nothing told its shape so far."""

@@ -110,7 +110,8 @@ def like(call: Invocation) -> Value | None:
 def _raw(tensor: Tensor) -> Tensor:
     """Memory that is still to be written, in whatever order its writer takes it: only the sizes are known."""
     axes = tuple(new_axis(axis_size(axis), "regrouped") if axis else axis for axis in tensor.axes)
-    return replace(tensor, axes=axes, layout=Layout.dense(axes, tensor.lead) if tensor.layout is not None else None)
+    dense = tensor.layout == Layout.dense(tensor.axes, tensor.lead)
+    return replace(tensor, axes=axes, layout=Layout.dense(axes, tensor.lead) if dense else None)
 
 
 @op("arange range", on="torch")
