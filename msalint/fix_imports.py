@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 
 from msalint.source import LineTable, newline_of
+from msalint.syntax.outline import bound_by_import
 
 
 def insertion(text: str, statements: Sequence[str]) -> tuple[int, str] | None:
@@ -43,14 +44,8 @@ def parsed(text: str) -> ast.Module | None:
 def _bindings(body: Iterable[ast.stmt]) -> Iterator[tuple[str, str | None]]:
     """The names that a module's own statements bind, each with the dotted name it imports, None for any other value."""
     for statement in body:
-        if isinstance(statement, ast.Import):
-            for alias in statement.names:
-                top = alias.name.partition(".")[0]
-                yield (alias.asname, alias.name) if alias.asname else (top, top)
-        elif isinstance(statement, ast.ImportFrom):
-            module = "." * statement.level + (statement.module or "")
-            for alias in statement.names:
-                yield alias.asname or alias.name, f"{module}.{alias.name}"
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            yield from bound_by_import(statement)
         elif isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield statement.name, None
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from msalint.documents.block import Line
+from msalint.documents.block import Line, dedented
 
 Rows = Sequence[tuple[int, str]]
 """Lines of a file by number."""
@@ -36,7 +36,15 @@ def examples(rows: Rows) -> Iterator[tuple[Line, ...]]:
         yield tuple(run)
 
 
-def has_prompt(rows: Rows) -> bool:
+def code_in(rows: Rows) -> Iterator[tuple[tuple[Line, ...], bool]]:
+    """The code of one block, and whether it has prompts in front: runs of examples, or all of its lines."""
+    if _has_prompt(rows):
+        yield from ((run, True) for run in examples(rows))
+    elif lines := dedented(rows):
+        yield lines, False
+
+
+def _has_prompt(rows: Rows) -> bool:
     """Whether the first line that is not blank is an example."""
     first = next((text for _, text in rows if text.strip()), "")
     match = _PROMPT.match(first)

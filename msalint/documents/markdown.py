@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from msalint.documents.block import Line, dedented
-from msalint.documents.doctests import Rows, examples, has_prompt
+from msalint.documents.block import Line
+from msalint.documents.doctests import Rows, code_in
 
 _FENCE = re.compile(r"[ \t]*(?:[-*+>][ \t]+|\d+[.)][ \t]+)?(?P<fence>`{3,}|~{3,})[ \t]*(?P<info>[^`]*)$")
 _PYTHON = re.compile(
@@ -18,14 +18,8 @@ _PYTHON = re.compile(
 def blocks(rows: Rows) -> Iterator[tuple[tuple[Line, ...], bool]]:
     """The lines of each block of Python, and whether they have prompts in front."""
     for inside, info in _fenced(rows):
-        if _PYTHON.match(info) is None:
-            continue
-        if has_prompt(inside):
-            yield from ((run, True) for run in examples(inside))
-        else:
-            lines = dedented(inside)
-            if lines:
-                yield lines, False
+        if _PYTHON.match(info) is not None:
+            yield from code_in(inside)
 
 
 def outside(rows: Rows) -> Rows:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from msalint.documents.block import Line, dedented
-from msalint.documents.doctests import Rows, examples, has_prompt
+from msalint.documents.block import Line
+from msalint.documents.doctests import Rows, code_in, examples
 
 _DIRECTIVE = re.compile(
     r"(?P<indent>[ \t]*)\.\.[ \t]+"
@@ -21,12 +21,7 @@ def blocks(rows: Rows) -> Iterator[tuple[tuple[Line, ...], bool]]:
     held: set[int] = set()
     for inside in _directives(rows):
         held.update(number for number, _ in inside)
-        if has_prompt(inside):
-            yield from ((run, True) for run in examples(inside))
-        else:
-            lines = dedented(inside)
-            if lines:
-                yield lines, False
+        yield from code_in(inside)
     for run in examples([row for row in rows if row[0] not in held]):
         yield run, True
 

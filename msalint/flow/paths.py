@@ -223,26 +223,22 @@ class Analysis:
         state.facts[:] = with_mixed_up(completed(state.facts, state), interpreter)
         return interpreter
 
-    def _new(self, entry: Entry, given: dict[str, bool]) -> Interpreter:
-        interpreter = Interpreter(self.program, State(decisions=Decisions(dict(given))), self.trace)
-        interpreter.limit = min(MAX_STEPS, 2 * entry.effort.steps)
-        return interpreter
-
     def _begun(self, entry: Entry, given: dict[str, bool], start: Checkpoint | None) -> tuple[Interpreter, bool]:
         """A path at its beginning, or at the checkpoint, and whether its object is built.
 
         An object that was built under the same answers before is taken up from there.
         """
-        interpreter = self._new(entry, given)
         found = start.path if start is not None else None
         if found is None and entry.cls is not None:
             objects = self.built.get(id(entry.cls.node), ())
             found = next((path for path in objects if path.state.decisions.agrees(given)), None)
-        if found is None:
-            return interpreter, entry.cls is None
-        resumed = found.resumed(given)
-        resumed.limit = interpreter.limit
-        return resumed, start is None or not start.building
+        if found is not None:
+            interpreter, built = found.resumed(given), start is None or not start.building
+        else:
+            state = State(decisions=Decisions(dict(given)))
+            interpreter, built = Interpreter(self.program, state, self.trace), entry.cls is None
+        interpreter.limit = min(MAX_STEPS, 2 * entry.effort.steps)
+        return interpreter, built
 
     def _build(self, interpreter: Interpreter, entry: Entry, passed: list[Checkpoint], first: int | None) -> None:
         """Build the object of an entry, from a statement of its `__init__` on (None: from the beginning)."""

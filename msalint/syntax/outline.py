@@ -200,20 +200,26 @@ def _inner(statement: ast.stmt) -> Iterator[ast.stmt]:
                 yield from getattr(inner, "body", ())
 
 
-def _imports(body: Sequence[ast.stmt]) -> Iterator[tuple[str, str]]:
+def _imports(body: Iterable[ast.stmt]) -> Iterator[tuple[str, str]]:
     """(local name, dotted name) of each import at the top level, in the way of `nodes.Import`."""
     for statement in body:
-        if isinstance(statement, ast.Import):
-            for alias in statement.names:
-                head = alias.name.partition(".")[0]
-                yield (alias.asname, alias.name) if alias.asname else (head, head)
-        elif isinstance(statement, ast.ImportFrom):
-            base = "." * statement.level + (statement.module or "")
-            prefix = base if base.endswith(".") else base + "."
-            for alias in statement.names:
-                yield alias.asname or alias.name, prefix + alias.name
+        if isinstance(statement, (ast.Import, ast.ImportFrom)):
+            yield from bound_by_import(statement)
         elif not isinstance(statement, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-            yield from _imports(list(_inner(statement)))
+            yield from _imports(_inner(statement))
+
+
+def bound_by_import(statement: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
+    """(local name, dotted name) of all that an import binds; ("*", "m.*") for `from m import *`."""
+    if isinstance(statement, ast.Import):
+        for alias in statement.names:
+            head = alias.name.partition(".")[0]
+            yield (alias.asname, alias.name) if alias.asname else (head, head)
+    else:
+        base = "." * statement.level + (statement.module or "")
+        prefix = base if base.endswith(".") else base + "."
+        for alias in statement.names:
+            yield alias.asname or alias.name, prefix + alias.name
 
 
 def _dotted(node: ast.expr) -> str:
