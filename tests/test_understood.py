@@ -11,8 +11,8 @@ from msalint.flow.drawing import tally
 CLEAN = Path(__file__).resolve().parents[1] / "fixtures" / "clean"
 WITHOUT_SITES = {"cross_attention_masks.py", "mha_batch_first.py", "sequence_first_mha.py", "transformer_encoder.py"}
 """Modules whose attention is a layer of torch's."""
-NOT_YET = {"pooling_and_additive.py", "notebook_script.py"}
-"""Scores that a layer makes with no product of queries and keys; inputs of which nothing is known."""
+NOT_YET = {"pooling_and_additive.py"}
+"""Scores that a layer makes, with no product of queries and keys."""
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in CLEAN.glob("*.py") if path.name != "prove.py"))

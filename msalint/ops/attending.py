@@ -123,8 +123,11 @@ def role_of_axis(axis: Axis, beside: Sequence[Axis]) -> tuple[str | None, bool]:
         origin = origin_of(atom.ident)
         if is_head(Atom(atom.size, origin), (axis, *beside)) and atom.ident.relation != "tile":
             return "head", True
-        names = [str(atom.size), *origin.names, *atom.ident.names]
-        if any(role_of_name(name) == BATCH for name in names):
+        own = [*origin.names, *atom.ident.names]
+        names = [str(atom.size), *own]
+        called = {role_of_name(name) for name in own}
+        # What the code calls a sequence is one, also where its length turns out to be that of the batch.
+        if BATCH in called or (SEQ not in called and role_of_name(names[0]) == BATCH):
             return BATCH, True
         if _seq_first_batch(names, beside):
             return BATCH, True

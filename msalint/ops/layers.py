@@ -153,7 +153,7 @@ def _children(args: list[Value]) -> tuple[Value, ...]:
     return tuple(flat)
 
 
-_TELLING = frozenset("Conv1d Conv2d Conv3d".split())
+_TELLING = frozenset("Linear LazyLinear Conv1d Conv2d Conv3d Embedding".split())
 """Layers whose result has axes that they alone tell, whatever they are given."""
 
 
