@@ -8,6 +8,7 @@ from msalint import lint_source
 from msalint.diagnostic import Level
 
 HEAD = """\
+import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
@@ -19,18 +20,23 @@ import triton.language as tl
 
 SOUND = {
     "a kernel of another compiler": """\
+@triton.autotune(configs=[], key=[])
 @triton.jit
-def softmax_kernel(scores, keep, out, n: tl.constexpr):
-    hidden = tl.arange(0, n) < 4
-    row = tl.load(scores + tl.arange(0, n)) * (1 - hidden)
-    tl.store(out, tl.softmax(row))
+def by_columns(q, k, v):
+    # Whatever a compiler of its own makes of these words, it is not torch that reads them.
+    return torch.softmax(q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5, dim=-2) @ v
 """,
     "nodes pooled by soft assignments": """\
-def pooled(x, adjacency, assignment):
-    batch, nodes, _ = x.size()
-    assignment = torch.softmax(assignment, dim=-1)
-    coarse = torch.matmul(assignment.transpose(1, 2), x)
-    return coarse, torch.matmul(torch.matmul(assignment.transpose(1, 2), adjacency), assignment)
+def pooled(x: torch.Tensor, adjacency: torch.Tensor, s: torch.Tensor, mask=None):
+    x = x.unsqueeze(0) if x.dim() == 2 else x
+    s = s.unsqueeze(0) if s.dim() == 2 else s
+    batch_size, num_nodes, _ = x.size()
+    s = torch.softmax(s, dim=-1)
+    if mask is not None:
+        mask = mask.view(batch_size, num_nodes, 1).to(x.dtype)
+        x, s = x * mask, s * mask
+    out = torch.matmul(s.transpose(1, 2), x)
+    return out, torch.matmul(torch.matmul(s.transpose(1, 2), adjacency), s)
 """,
     "weights times the inverse of weights": """\
 def inverse(x, rounds=6):
@@ -76,12 +82,15 @@ def by_lanes(w, scores):
     return torch.cat(parts, dim=-1)
 """,
     "memory that a kernel writes": """\
-def convolved(launch, x, scores, num_frames, tokens, heads, head_dim):
+def convolved(launch, x: torch.Tensor, w: torch.Tensor, scores, heads: int, head_dim: int):
     torch.softmax(scores, dim=-1)
-    x = x.view(num_frames, tokens, heads * head_dim)
+    num_frames, tokens_per_frame, channels = x.shape
+    if channels != heads * head_dim:
+        raise ValueError
+    x = x.contiguous()
     out = torch.empty_like(x)
-    launch(x, out)
-    return out.view(num_frames, heads, tokens, head_dim)
+    launch(x, w, out, num_frames, tokens_per_frame, channels)
+    return out.view(num_frames, heads, tokens_per_frame, head_dim)
 """,
     "groups of one step": """\
 class Mixer(nn.Module):
@@ -98,33 +107,37 @@ class Mixer(nn.Module):
 """,
     "a weight that is a vector": """\
 class Concepts(nn.Module):
-    def __init__(self, width):
+    def __init__(self, items, width):
         super().__init__()
         self.w1, self.w2 = self.made((width, width)), self.made(width)
+        self.item_embedding = nn.Embedding(items, width)
 
     def made(self, shape):
-        return nn.Parameter(torch.FloatTensor(numpy.random.normal(0, 0.02, shape)))
+        mat = torch.FloatTensor(np.random.normal(0, 0.02, shape))
+        return nn.Parameter(mat, requires_grad=True)
 
-    def forward(self, tokens):
-        scores = torch.matmul(torch.tanh(torch.matmul(tokens, self.w1)), self.w2)
-        weights = F.softmax(scores, dim=1)
-        return torch.matmul(weights.unsqueeze(2).transpose(1, 2), tokens)
+    def forward(self, item_seq):
+        x_u = self.item_embedding(item_seq)  # [B, N, D]
+        x = torch.matmul(torch.tanh(torch.matmul(x_u, self.w1)), self.w2)
+        a = F.softmax(x, dim=1)
+        return torch.matmul(a.unsqueeze(2).transpose(1, 2), x_u).transpose(1, 2)
 """,
     "gates cut from rows of features": """\
 class Gated(nn.Module):
-    def __init__(self, width, stages):
+    def __init__(self, width, stages, feature_mask):
         super().__init__()
-        self.width, self.stages = width, stages
+        self.width, self.stages, self.feature_mask = width, stages, feature_mask
         self.w_in = nn.ModuleList([nn.Linear(2 * width, 2 * width) for _ in range(stages)])
         self.w_out = nn.ModuleList([nn.Linear(2 * width, width) for _ in range(stages)])
-        self.masks = nn.Parameter(torch.rand(stages, width))
+        self.masks = nn.Parameter(torch.softmax(torch.rand(stages, width), dim=-1))
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         h = x
         for d in range(self.stages):
-            feature = torch.softmax(self.masks[d], dim=-1) * x
+            feature = self.feature_mask(self.masks[d]) * x
             h_in = self.w_in[d](torch.cat([feature, h], dim=-1))
-            z, r = torch.sigmoid(h_in[:, : self.width]), torch.sigmoid(h_in[:, self.width :])
+            z = torch.sigmoid(h_in[:, : self.width])
+            r = torch.sigmoid(h_in[:, self.width :])
             h_out = torch.tanh(self.w_out[d](torch.cat([r * h, x], dim=-1)))
             h = (1 - z) * h + z * h_out
         return h
