@@ -70,17 +70,16 @@ def candidates(
     if not is_about_attention(text) or not is_torch(text):
         return None
     found = read(text, filename)
-    sites = _Sites(text)
+    sites = _sites(text)
     wanted = _wanted(found, sites)
     loose = [stretch for stretch in found.stretches if stretch.kind in ("assign", "other")]
     scripted = any(sites.between(*found.slice(stretch)) for stretch in loose)
     return replace(found, wanted=wanted, scripted=scripted) if wanted or scripted else None
 
 
-@lru_cache(maxsize=2)
 def is_about_attention(text: str) -> bool:
     """Whether words of attention code stand anywhere in a text; most files end here."""
-    return _Sites(text).between(0, len(text))
+    return _sites(text).between(0, len(text))
 
 
 class _Sites:
@@ -103,6 +102,9 @@ class _Sites:
 
     def _any(self, words: list[str], start: int, end: int) -> bool:
         return any(self.text.find(word, start, end) >= 0 for word in words)
+
+
+_sites = lru_cache(maxsize=2)(_Sites)
 
 
 def _uses_in(text: str, start: int, end: int) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import count
 
@@ -170,10 +170,9 @@ class State:
     def copied(self) -> State:
         """A state that may go another way from here."""
         other = copy(self)
-        for entry in fields(self):
-            value = getattr(self, entry.name)
+        for name, value in vars(self).items():
             if isinstance(value, (dict, list, set)):
-                setattr(other, entry.name, value.copy())
+                setattr(other, name, value.copy())
         other.fronts = {var: dict(atoms) for var, atoms in self.fronts.items()}
         other.relations = self.relations.copy()
         other.decisions = self.decisions.copied()

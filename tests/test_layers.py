@@ -13,10 +13,9 @@ ROOT = Path(__file__).resolve().parent.parent
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("diagnostic", "shapes", "encoded", "keys"),
     ("source", "rewrite", "tables", "changed", "watching"),
-    ("fix_imports",),
     ("settings", "baseline"),
     ("syntax",),
-    ("gate", "project", "values"),
+    ("fix_imports", "gate", "project", "values"),
     ("documents",),
     ("files",),
     ("facts",),
