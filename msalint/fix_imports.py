@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterable, Iterator, Sequence
 
 from msalint.source import LineTable, newline_of
-from msalint.syntax.outline import bound_by_import
 
 
 def insertion(text: str, statements: Sequence[str]) -> tuple[int, str] | None:
@@ -43,6 +42,8 @@ def parsed(text: str) -> ast.Module | None:
 
 def _bindings(body: Iterable[ast.stmt]) -> Iterator[tuple[str, str | None]]:
     """The names that a module's own statements bind, each with the dotted name it imports, None for any other value."""
+    from msalint.syntax.outline import bound_by_import  # a run whose results are all known needs no outline
+
     for statement in body:
         if isinstance(statement, ast.Import | ast.ImportFrom):
             yield from bound_by_import(statement)
