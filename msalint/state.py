@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from copy import copy
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import count
@@ -106,6 +105,10 @@ class Decisions:
         self.closed.add(key)
 
 
+_HOLDERS = frozenset({dict, list, set})
+"""What a state holds that grows on a path."""
+
+
 @dataclass
 class State:
     """One path's knowledge. Ops read and extend it; rules never see it."""
@@ -169,10 +172,10 @@ class State:
 
     def copied(self) -> State:
         """A state that may go another way from here."""
-        other = copy(self)
-        for name, value in vars(self).items():
-            if isinstance(value, (dict, list, set)):
-                setattr(other, name, value.copy())
+        other = State.__new__(State)
+        vars(other).update(
+            {name: value.copy() if type(value) in _HOLDERS else value for name, value in vars(self).items()}
+        )
         other.fronts = {var: dict(atoms) for var, atoms in self.fronts.items()}
         other.relations = self.relations.copy()
         other.decisions = self.decisions.copied()

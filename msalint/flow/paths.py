@@ -47,17 +47,21 @@ from msalint.values import (
 
 @dataclass(frozen=True)
 class Effort:
-    """How far an entry is followed: runs, steps over all of them, and runs for answers with nothing at stake."""
+    """How far an entry is followed: runs, and steps over all of them; the same of those with nothing at stake.
+
+    A run is begun while there are steps left, and ends when it ends.
+    """
 
     runs: int
     steps: int
     idle_runs: int
+    idle_steps: int
 
 
-CENTRAL = Effort(runs=12, steps=16_000, idle_runs=2)
+CENTRAL = Effort(runs=12, steps=16_000, idle_runs=2, idle_steps=1_000)
 """For a definition that forms attention or masks itself."""
 
-AROUND = Effort(runs=2, steps=2_000, idle_runs=0)
+AROUND = Effort(runs=2, steps=2_000, idle_runs=0, idle_steps=0)
 """For one that only calls such definitions: what it hands them matters, its own choices less."""
 
 
@@ -162,17 +166,20 @@ class Analysis:
         gave_up = False
         clashes = Clashes()
         effort = entry.effort
-        idle = 0
+        idle = idle_steps = 0
         while waiting and runs < effort.runs and steps < effort.steps:
             if effort is AROUND and self.around > MAX_AROUND:
                 return
             gain, _, answers, checkpoints = heapq.heappop(waiting)
-            idle += runs > 0 and gain > -2
-            if idle > effort.idle_runs:
+            is_idle = runs > 0 and gain > -2
+            if is_idle and (idle >= effort.idle_runs or idle_steps >= effort.idle_steps):
                 break
             interpreter = self.run(entry, answers, checkpoints)
             runs += 1
             steps += interpreter.steps
+            if is_idle:
+                idle += 1
+                idle_steps += interpreter.steps
             self.around += interpreter.steps if effort is AROUND else 0
             gave_up = gave_up or interpreter.outgrown
             self.reached |= interpreter.reached

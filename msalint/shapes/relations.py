@@ -122,7 +122,8 @@ class Relations:
         difference = left - right
         folded, relies = _fold_quotients(left)
         other, more = _fold_quotients(right)
-        folded_difference = folded - other
+        plain = folded is left and other is right
+        folded_difference = difference if plain else folded - other
         if not folded_difference.terms:
             return Verdict(True, self._unproved(relies | more))
         if (left, right) in self.unequal or (right, left) in self.unequal or _never_zero(difference):
@@ -153,8 +154,10 @@ class Relations:
 
 def _fold_quotients(size: Size) -> tuple[Size, frozenset[Division]]:
     """`H * (d // H)` to `d`, in every product, with the divisions that this takes to be exact."""
+    if not size.has_quotient:
+        return size, frozenset()
     relies: set[Division] = set()
-    changed = size.has_quotient
+    changed = True
     while changed:
         changed = False
         for monomial, coefficient in size.terms:

@@ -146,7 +146,10 @@ class Size:
         return Size({m: -c for m, c in self.terms})
 
     def __sub__(self, other: IntoSize) -> Size:
-        return self + -Size.of(other)
+        terms = dict(self.terms)
+        for monomial, coefficient in Size.of(other).terms:
+            terms[monomial] = terms.get(monomial, 0) - coefficient
+        return Size(terms)
 
     def __mul__(self, other: IntoSize) -> Size:
         other = Size.of(other)

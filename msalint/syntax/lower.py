@@ -25,14 +25,18 @@ def lower(piece: HostPiece) -> tuple[n.Stmt, ...]:
 
 
 class _Lowering:
-    """Lowers one piece; `comments` finds the comments of statements and parameters, `links` are the terms above."""
+    """Lowers one piece; `comments` finds the comments of statements and parameters, `links` are the terms above.
 
-    __slots__ = ("comments", "links", "piece")
+    `called` is what `Stmt.calls` tells of all that was lowered so far, in order: a statement has the end of it.
+    """
+
+    __slots__ = ("called", "comments", "links", "piece")
 
     def __init__(self, piece: HostPiece) -> None:
         self.piece = piece
         self.comments = Comments(piece)
         self.links = 0
+        self.called: list[str] = []
 
     def expr(self, node: Any) -> n.Expr:
         kind = type(node)
@@ -56,8 +60,10 @@ class _Lowering:
     def optional(self, node: ast.expr | None) -> n.Expr | None:
         return None if node is None else self.expr(node)
 
-    def place(self, made: n.Stmt, origin: Any, comment: str) -> None:
+    def place(self, made: n.Stmt, origin: Any, comment: str, since: int) -> None:
+        """Give a statement its place; `since` is how much had been called before it."""
         made.origin, made.piece, made.comment = origin, self.piece, comment
+        made.known_calls = frozenset(self.called[since:])
 
     def block(self, body: Sequence[ast.stmt]) -> tuple[n.Stmt, ...]:
         if not body:
@@ -66,9 +72,9 @@ class _Lowering:
         made: list[n.Stmt] = []
         for index, node in enumerate(body):
             make = _STATEMENTS.get(type(node))
+            since = len(self.called)
             statement = n.Flow("pass") if make is None else make(self, node)
-            statement.origin, statement.piece = node, self.piece
-            statement.comment = "" if said is None else said[index]
+            self.place(statement, node, "" if said is None else said[index], since)
             made.append(statement)
         return tuple(made)
 
@@ -142,6 +148,7 @@ _NAME, _ATTRIBUTE, _CONSTANT = ast.Name, ast.Attribute, ast.Constant
 
 def _call(to: _Lowering, node: ast.Call) -> n.Expr:
     func = to.expr(node.func)
+    to.called.append(func.name if type(func) is n.Attr else func.id if type(func) is n.Name else "")
     if not node.keywords:
         if len(node.args) == 1 and type(node.args[0]) is ast.GeneratorExp:
             return n.Call(func, (_only_generator(to, node, node.args[0]),))
@@ -224,11 +231,15 @@ _OPERATORS: dict[type, str] = {
 def _binary(to: _Lowering, node: ast.BinOp) -> n.Expr:
     """`a + b + c` leans to the left: go down the left side in a loop, so that a long sum needs no deep recursion."""
     left = node.left
+    if type(node.op) is ast.MatMult:
+        to.called.append("@")
     if type(left) is not ast.BinOp:
         return n.Binary(_OPERATORS[type(node.op)], to.expr(left), to.expr(node.right))
     spine = [node]
     while type(left) is ast.BinOp:
         spine.append(left)
+        if type(left.op) is ast.MatMult:
+            to.called.append("@")
         left = left.left
     made = to.left_chain(len(spine), left)
     for link in reversed(spine):
@@ -343,13 +354,14 @@ def _if(to: _Lowering, node: ast.If) -> n.Stmt:
         branches.append(inner)
     if len(branches) > MAX_DEPTH:
         raise TooDeep(to.piece.first)
+    since = len(to.called)
     below = to.block(branches[-1].orelse)
     while True:
         branch = branches.pop()
         made = n.If(to.expr(branch.test), to.block(branch.body), below)
         if not branches:
             return made
-        to.place(made, branch, to.block_comment(branch))
+        to.place(made, branch, to.block_comment(branch), since)
         below = (made,)
 
 
@@ -380,8 +392,9 @@ def _try(to: _Lowering, node: Any) -> n.Stmt:
 
 
 def _handler(to: _Lowering, node: ast.ExceptHandler) -> n.Handler:
+    since = len(to.called)
     made = n.Handler(to.optional(node.type), node.name, to.block(node.body))
-    to.place(made, node, to.block_comment(node))
+    to.place(made, node, to.block_comment(node), since)
     return made
 
 
@@ -391,8 +404,9 @@ def _match(to: _Lowering, node: ast.Match) -> n.Stmt:
 
 
 def _case(to: _Lowering, node: ast.match_case) -> n.Case:
+    since = len(to.called)
     made = n.Case(list(_captures(node.pattern)), to.optional(node.guard), to.block(node.body))
-    to.place(made, node, to.block_comment(node))
+    to.place(made, node, to.block_comment(node), since)
     return made
 
 

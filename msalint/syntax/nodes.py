@@ -301,17 +301,18 @@ class Opaque(Expr):
 class Stmt(Node):
     """A statement. `comment` is the trailing comment of its first line, without the `#` and stripped, or ""."""
 
-    __slots__ = ("_calls", "comment")
+    __slots__ = ("comment", "known_calls")
     comment: str
-    _calls: frozenset[str]
+    known_calls: frozenset[str]
+    """What `calls` gives, once that is known."""
 
     def calls(self) -> frozenset[str]:
         """The last names of all that is called in it, and "@" where a matrix product is written."""
         try:
-            return self._calls
+            return self.known_calls
         except AttributeError:
-            self._calls = calls_in(self.children())
-            return self._calls
+            self.known_calls = calls_in(self.children())
+            return self.known_calls
 
 
 def calls_in(nodes: Iterable[Node]) -> frozenset[str]:
