@@ -244,7 +244,7 @@ class Analysis:
         else:
             state = State(decisions=Decisions(dict(given)))
             interpreter, built = Interpreter(self.program, state, self.trace), entry.cls is None
-        interpreter.limit = min(MAX_STEPS, 2 * entry.effort.steps)
+        interpreter.limit = min(MAX_STEPS, 3 * entry.effort.steps // 2)
         return interpreter, built
 
     def _build(self, interpreter: Interpreter, entry: Entry, passed: list[Checkpoint], first: int | None) -> None:
