@@ -39,6 +39,7 @@ from msalint.values import (
     Opaque,
     Partial,
     Real,
+    ShapeValue,
     Tensor,
     Value,
     replace,
@@ -67,7 +68,7 @@ _FILLING = frozenset(
 class Arguments:
     """Evaluated arguments, with the place of each."""
 
-    __slots__ = ("args", "keyword_sites", "kwargs", "open", "sites")
+    __slots__ = ("args", "keyword_sites", "kwargs", "open", "shapes", "sites")
 
     def __init__(self) -> None:
         self.args: list[Value] = []
@@ -75,6 +76,8 @@ class Arguments:
         self.sites: list[Site] = []
         self.keyword_sites: dict[str, Site] = {}
         self.open = False
+        self.shapes: tuple[int, ...] = ()
+        """The places of shapes that stand for their sizes: `*x.shape`."""
 
 
 class Calls(Attributes, Iteration):
@@ -145,12 +148,11 @@ class Calls(Attributes, Iteration):
         return given
 
     def _starred(self, given: Arguments, value: Value, arg: n.Arg) -> None:
-        from msalint.values import ShapeValue
-
         if isinstance(value, Items):
             given.args += value.items
             given.sites += [arg.value] * len(value.items)
         elif isinstance(value, ShapeValue):
+            given.shapes += (len(given.args),)
             given.args.append(value)
             given.sites.append(arg.value)
         else:
@@ -209,6 +211,7 @@ class Calls(Attributes, Iteration):
         if tensor is None or operation is None:
             return UNKNOWN
         call = self.invocation(func.name, given, node)
+        call.use_torch_keywords()
         self._take_outputs(call)
         call.args.insert(0, tensor)
         call.sites.insert(0, func.value)
@@ -423,6 +426,8 @@ class Calls(Attributes, Iteration):
         operation = PATHS.get(path)
         call = self.invocation(path.rsplit(".", 1)[-1], given, node)
         if operation is not None:
+            if path.startswith("torch."):
+                call.use_torch_keywords()
             self._take_outputs(call)
             return operation(call) or UNKNOWN
         kind = layer_kind(path)
@@ -484,13 +489,13 @@ class Calls(Attributes, Iteration):
     def _bind_parameters(
         self, frame: Frame, target: n.FunctionDef | n.Lambda, given: Arguments, receiver: Value | None
     ) -> None:
-        args = list(given.args)
+        args, complete = self._single(given) if given.shapes else (list(given.args), not given.open)
         if receiver is not None:
             args.insert(0, receiver)
         kwargs = dict(given.kwargs)
         for param in target.params:
             if param.kind == "*":
-                frame.variables[param.name] = Items(tuple(args))
+                frame.variables[param.name] = Items(tuple(args)) if complete else UNKNOWN
                 args = []
             elif param.kind == "**":
                 frame.variables[param.name] = Mapping_(tuple(kwargs.items()), given.open)
@@ -498,10 +503,23 @@ class Calls(Attributes, Iteration):
                 frame.variables[param.name] = self._argument(args.pop(0), param)
             elif param.name in kwargs:
                 frame.variables[param.name] = self._argument(kwargs.pop(param.name), param)
-            elif param.default is not None and not given.open:
+            elif param.default is not None and not given.open and complete:
                 frame.variables[param.name] = self._default(frame, param)
             else:
                 frame.variables[param.name] = Opaque(f"{id(frame)}.{param.name}", param.name)
+
+    def _single(self, given: Arguments) -> tuple[list[Value], bool]:
+        """The arguments one by one, a shape as its sizes, up to what is not known; and whether these are all."""
+        args: list[Value] = []
+        for place, value in enumerate(given.args):
+            if place not in given.shapes or not isinstance(value, ShapeValue):
+                args.append(value)
+                continue
+            lead, axes = self.state.resolve_lead(value.lead, value.axes)
+            if lead is not None:
+                return args, False
+            args += [Int(self.state.size_of(axis)) for axis in axes]
+        return args, not given.open
 
     def _argument(self, value: Value, param: n.Param) -> Value:
         return replace(value, name=param.name) if isinstance(value, Opaque) and not value.name else value

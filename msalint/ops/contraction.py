@@ -58,7 +58,7 @@ def baddbmm(call: Invocation) -> Value | None:
         if left.rank != rank or right.rank != rank:
             return None
         axes = (left.axes[1], right.axes[2])
-        return Tensor(None, axes, Layout.dense(axes), left.dtype)
+        return Tensor(None, axes, Layout.dense(axes), _product_dtype(left, right))
     result = multiply(call.state, left, right, call.at, (call.site(1) or call.at, call.site(2) or call.at))
     alpha = call.kwargs.get("alpha")
     if result is not None and alpha is not None:
@@ -92,7 +92,7 @@ def multiply(state: State, left: Tensor, right: Tensor, at: Site, sites: tuple[S
     if product is not None and (swapped or is_attention(product)):
         tell_product(state, product, at, sites, swapped, _between_heads(product, rows, columns))
     traits = _product_traits(left, right, product, at)
-    return Tensor(lead, axes, Layout.dense(axes, lead), left.dtype or right.dtype, traits)
+    return Tensor(lead, axes, Layout.dense(axes, lead), _product_dtype(left, right), traits)
 
 
 def _with_vector(state: State, left: Tensor, right: Tensor) -> Tensor | None:
@@ -204,6 +204,12 @@ def _product_traits(left: Tensor, right: Tensor, product: Product | None, at: Si
     return Traits(product=product, unit=a.unit and b.unit, bounded=False)
 
 
+def _product_dtype(*factors: Tensor) -> str | None:
+    """The dtype of a product: that of the factors known to have one. Truths only count here, one with another."""
+    known = {factor.dtype for factor in factors if factor.dtype is not None}
+    return known.pop() if len(known) == 1 and "bool" not in known else None
+
+
 # --- linear maps -------------------------------------------------------------------------------------------------
 
 
@@ -299,7 +305,7 @@ def lettered_product(
     if len(tensors) == 2:
         return _pairwise(state, call.at, sites, tensors, placed, inputs, output)
     axes_out = tuple(_known(letters[letter]) for letter in output if letter in letters)
-    return Tensor(None, axes_out, None, tensors[0].dtype)
+    return Tensor(None, axes_out, None, _product_dtype(*tensors))
 
 
 def _known(found: Sequence[Axis]) -> Axis:
@@ -383,7 +389,7 @@ def _pairwise(
     result = distinct([axes[letter] for letter in kept])
     memory = _memory_order(row_letters, column_letters, shared, kept) if contracted else []
     layout = Layout.dense(axes[letter] for letter in memory) if memory else None
-    return Tensor(None, result, layout, tensors[0].dtype, replace(traits, implementation_layout=True, moved=None))
+    return Tensor(None, result, layout, _product_dtype(*tensors), replace(traits, implementation_layout=True, moved=None))
 
 
 def _memory_order(left: list[str], right: list[str], shared: list[str], kept: list[str]) -> list[str]:
@@ -470,7 +476,7 @@ def outer(call: Invocation) -> Value | None:
     if a.rank != 1 or b.rank != 1:
         return None
     axes = (a.axes[0], b.axes[0])
-    return Tensor(None, axes, Layout.dense(axes), left.dtype)
+    return Tensor(None, axes, Layout.dense(axes), _product_dtype(left, right))
 
 
 @op("inner", on="torch method")
@@ -537,4 +543,4 @@ def cdist(call: Invocation) -> Value | None:
     pair = (left.axes[-1], right.axes[-1])
     product = Product(left, right, pair, _idents([rows]), _idents([columns]), call.at)
     traits = Traits(product=product, additive=True, bounded=True)
-    return Tensor(lead, axes, Layout.dense(axes, lead), left.dtype, traits)
+    return Tensor(lead, axes, Layout.dense(axes, lead), _product_dtype(left, right), traits)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from msalint.ops.axes import dense_like, new_axis, vague
 from msalint.ops.contraction import lettered_product
+from msalint.ops.reduce import reduced_dtype
 from msalint.ops.table import Invocation, op
 from msalint.shapes.axes import Atom, Axis, Layout, fresh
 from msalint.shapes.notation import ELLIPSIS, EinopsSide, NotationError, parse_einops, parse_einops_einsum
@@ -41,7 +42,12 @@ def by_pattern(call: Invocation, kind: str) -> Value | None:
     tensor = call.state.some_tensor(value)
     if tensor is None or not isinstance(pattern, Const) or not isinstance(pattern.value, str):
         return vague(tensor) if tensor is not None else None
-    return apply(call, tensor, pattern.value, kind)
+    result = apply(call, tensor, pattern.value, kind)
+    if kind != "reduce":
+        return result
+    how = call.get(2, "reduction")
+    name = how.value if isinstance(how, Const) and isinstance(how.value, str) else "sum"
+    return replace(result, dtype=reduced_dtype(name, tensor.dtype))
 
 
 def apply(call: Invocation, tensor: Tensor, pattern: str, kind: str) -> Tensor:

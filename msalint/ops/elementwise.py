@@ -295,9 +295,15 @@ def wider_open(main: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
     """Of two shapes, one of which is open, the one to take for the result of broadcasting, and the other."""
     shape = main if main.lead is None or len(main.axes) >= len(other.axes) else other
     beside = other if shape is main else main
-    if shape.lead is None and beside.lead is not None and (is_made_to_broadcast(shape) or not _leads(shape)):
+    may_widen = is_made_to_broadcast(shape) or not (_leads(shape) or _is_mask_alone(beside, shape))
+    if shape.lead is None and beside.lead is not None and may_widen:
         return beside, shape
     return shape, beside
+
+
+def _is_mask_alone(tensor: Tensor, other: Tensor) -> bool:
+    """Whether the first of two is a mask, laid on the other: its axes may well be of size 1."""
+    return tensor.traits.cells is not None and other.traits.cells is None
 
 
 def _joint_dtype(sign: str, main: str | None, other: str | None) -> str | None:

@@ -22,7 +22,7 @@ from msalint.ops.axes import (
 )
 from msalint.ops.table import Invocation, op
 from msalint.shapes.axes import Atom, Axis, Ident, Layout, ShapeVar, axis_name, axis_size, fresh
-from msalint.shapes.reshape import Reshaped, Scramble, first_broken_merge, reshape
+from msalint.shapes.reshape import Reshaped, Scramble, Broken, first_broken_merge, reshape
 from msalint.shapes.size import Quotient, Size, product
 from msalint.shapes.vocabulary import BATCH, HEAD, SEQ, is_input_name, role_of_name, says
 from msalint.state import State, is_axis_symbol
@@ -191,6 +191,8 @@ def _finished(call: Invocation, tensor: Tensor, sizes: list[Size | None], outcom
     empty = any(axis_size(axis).constant == 0 for axis in tensor.axes)
     if outcome.aligned and layout is not None and not empty:
         broken = first_broken_merge(outcome.axes, layout)
+        if broken is not None and _may_be_the_one(broken, sizes):
+            broken, layout = None, None
     elif not outcome.aligned and layout is not None:
         layout = Layout.dense(outcome.axes) if is_dense(tensor) else None
     traits = tensor.traits
@@ -230,6 +232,13 @@ def _finished(call: Invocation, tensor: Tensor, sizes: list[Size | None], outcom
     if not outcome.aligned:
         traits = replace(traits, product=None, softmax=None, masks=(), cells=traits.cells)
     return replace(tensor, axes=outcome.axes, layout=layout, traits=traits)
+
+
+def _may_be_the_one(broken: Broken, sizes: list[Size | None]) -> bool:
+    """Whether a 1 among the wanted sizes may be an axis of unknown size: then the view keeps it, and merges nothing."""
+    return any(size is not None and size.is_one for size in sizes) and any(
+        is_axis_symbol(atom.size.symbol) for atom in (broken.outer, broken.inner)
+    )
 
 
 def is_dense(tensor: Tensor) -> bool:

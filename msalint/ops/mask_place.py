@@ -38,7 +38,8 @@ def tell_batch_elsewhere(state: State, onto: Sequence[Axis], mask: Value, at: Si
     for i in range(-len(tensor.axes), 0):
         mine, under = tensor.axes[i], onto[i]
         front = i == -len(onto)
-        if _batch_on_sequence(mine, onto) if front else _batch_meets_another(mine, under, onto[0]):
+        whole = len(tensor.axes) == len(onto)
+        if _batch_on_sequence(mine, onto) if front else _batch_meets_another(mine, under, onto[0], whole):
             shapes = shape_of(tensor), shape_text(onto)
             two = len(tensor.axes) == 2
             state.emit(MaskMisplaced(at, site, "batch", *shapes, axis_name(mine), axis_name(under), api, two_axes=two))
@@ -46,8 +47,12 @@ def tell_batch_elsewhere(state: State, onto: Sequence[Axis], mask: Value, at: Si
     return False
 
 
-def _batch_meets_another(mine: Axis, under: Axis, first: Axis) -> bool:
-    """Whether an axis of a mask is the batch and lies on something else. `first`: the first axis that it is laid on."""
+def _batch_meets_another(mine: Axis, under: Axis, first: Axis, whole: bool) -> bool:
+    """Whether an axis of a mask is the batch and lies on something else. `first`: the first axis that it is laid on.
+
+    A mask that is `whole`, with an axis for each of the scores, was lined up on purpose: attention between the samples
+    has its batch on the tokens. There a name is not enough, the scores' own batch has to be the same axis.
+    """
     if len(mine) != 1 or not under:
         return False
     mask_batch = mine[0].ident
@@ -56,7 +61,7 @@ def _batch_meets_another(mine: Axis, under: Axis, first: Axis) -> bool:
         return False
     if len(first) == 1 and origin_of(first[0].ident) is mask_batch:
         return True
-    return _named_batch(mine[0]) and _is_head_or_position(under)
+    return not whole and _named_batch(mine[0]) and _is_head_or_position(under)
 
 
 def _batch_on_sequence(mine: Axis, onto: Sequence[Axis]) -> bool:

@@ -13,8 +13,6 @@ from msalint.values import PLAIN, Cells, Const, Int, Items, Real, Region, Tensor
 def reduced_axes(call: Invocation, tensor: Tensor, position: int = 1) -> tuple[Tensor, list[int]] | None:
     """The tensor and the places of the axes that `dim=` names; None where they are not known."""
     value = call.get(position, "dim")
-    if value is None:
-        value = call.kwargs.get("axis")
     if value is None or value == Const(None):
         return None
     listed = list(value.items) if isinstance(value, Items) else [value]
@@ -43,7 +41,8 @@ _DTYPES = {"all": "bool", "any": "bool", "argmax": "int", "argmin": "int", "coun
 """Reductions that give a dtype of their own; the others keep a floating one, and make of integers what they need."""
 
 
-def _reduced_dtype(name: str, dtype: str | None) -> str | None:
+def reduced_dtype(name: str, dtype: str | None) -> str | None:
+    """The dtype of a sum, a mean or another reduction; None where it is not known."""
     if name in _DTYPES:
         return "uint8" if dtype == "uint8" and name in {"all", "any"} else _DTYPES[name]
     keeps = dtype not in {"bool", "int", "uint8"} or name in {"amax", "amin", "max", "min", "median", "mode"}
@@ -66,8 +65,8 @@ def reduce(call: Invocation) -> Value | None:
     if call.name == "amax":
         content = replace(content, peak_of=tensor.traits.product)
     if found is None:
-        tensor = replace(tensor, dtype=_reduced_dtype(call.name, tensor.dtype))
-        if call.get(position, "dim") is None and "axis" not in call.kwargs:
+        tensor = replace(tensor, dtype=reduced_dtype(call.name, tensor.dtype))
+        if call.get(position, "dim") is None:
             return Tensor(None, (), Layout(()), tensor.dtype, replace(content, number=None))
         return replace(vague(tensor), traits=content)
     located, places = found
@@ -79,7 +78,7 @@ def reduce(call: Invocation) -> Value | None:
     if call.name in {"any", "all"} and located.traits.cells is not None:
         content = replace(content, cells=Cells(1.0, 0.0, Region(frozenset({"row"}), made_at=call.at), call.at))
     result = reduce_over(call, located, places, bool(keep))
-    return replace(result, traits=content, dtype=_reduced_dtype(call.name, tensor.dtype))
+    return replace(result, traits=content, dtype=reduced_dtype(call.name, tensor.dtype))
 
 
 @op("max min median mode nanmedian topk sort kthvalue cummax cummin")
@@ -110,7 +109,7 @@ def running(call: Invocation) -> Value | None:
     tensor = call.tensor()
     if tensor is None:
         return None
-    dtype = call.dtype(_reduced_dtype("sum", tensor.dtype))
+    dtype = call.dtype(reduced_dtype("sum", tensor.dtype))
     return replace(dense_like(tensor, tensor.axes, tensor.lead), dtype=dtype, traits=forget_content(tensor.traits))
 
 

@@ -72,6 +72,9 @@ def _renamed(before: Tensor, after: Tensor) -> Layout | None:
     return before.layout.renamed(names)
 
 
+_NUMPY_WORDS = (("axis", "dim"), ("keepdims", "keepdim"))
+
+
 @dataclass
 class Invocation:
     """One call: what it is called on and with, where it stands, and the state that it may extend.
@@ -92,6 +95,14 @@ class Invocation:
     """A `*args` or `**kwargs` whose contents are not known was passed."""
     beside: Callable[[], str] | None = None
     """Asks for the name of an input, or of what was made of one, that is at hand where the call stands."""
+
+    def use_torch_keywords(self) -> None:
+        """Give arguments in numpy's words, which torch understands too, under its own: `axis=`, `keepdims=`."""
+        for numpy_word, word in _NUMPY_WORDS:
+            if numpy_word in self.kwargs and word not in self.kwargs:
+                self.kwargs[word] = self.kwargs.pop(numpy_word)
+                if numpy_word in self.keyword_sites:
+                    self.keyword_sites[word] = self.keyword_sites.pop(numpy_word)
 
     def get(self, position: int, keyword: str = "") -> Value | None:
         """An argument by position or keyword, None if it was not given."""
