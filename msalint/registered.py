@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from msalint.diagnostic import Site
 from msalint.facts import PlainList
-from msalint.values import Instance, Items, Layer, Many, Mapping_, Value
+from msalint.values import Instance, Items, Layer, Many, Mapping_, Tensor, Value
 
 
 @dataclass
 class Registry:
-    """Layers by identity: registered ones, and containers that hold some without registering them."""
+    """Layers by identity: registered ones, and containers that hold some without registering them.
+
+    `handed` are layers that an `__init__` was given in a container: whoever built them may have registered them.
+    """
 
     registered: set[object] = field(default_factory=set)
     hidden: dict[tuple[str, str], tuple[Site, str, Value]] = field(default_factory=dict)
+    handed: set[object] = field(default_factory=set)
 
     def copied(self) -> Registry:
-        return Registry(set(self.registered), dict(self.hidden))
+        return Registry(set(self.registered), dict(self.hidden), set(self.handed))
+
+    def hand(self, value: Value) -> None:
+        """A container was given to the `__init__` of an object."""
+        for item in elements(value):
+            mine = identity(item)
+            if mine is not None:
+                self.handed.add(mine)
+            self.hand(item)
 
     def note(self, owner: str, attribute: str, value: Value, at: Site) -> None:
         """An attribute of a module was set."""
@@ -39,12 +52,13 @@ class Registry:
             for child in value.children:
                 self.register(child)
 
-    def plain_lists(self) -> list[PlainList]:
-        """What stayed hidden."""
+    def plain_lists(self, attributes: Mapping[tuple[str, str], Value]) -> list[PlainList]:
+        """What stayed hidden. `attributes` are those of all objects, by object and name."""
         found = []
+        seen = self.registered | self.handed
         for (_, attribute), (at, kind, value) in self.hidden.items():
             layers = [item for item in elements(value) if identity(item) is not None]
-            loose = [item for item in layers if identity(item) not in self.registered]
+            loose = [item for item in layers if identity(item) not in seen and has_weights(item, attributes)]
             if loose:
                 found.append(PlainList(at, attribute, kind, name_of(loose[0])))
         return found
@@ -70,9 +84,42 @@ def elements(value: Value) -> tuple[Value, ...]:
 def identity(value: Value) -> object | None:
     """What tells one layer from another; None for what is no layer with weights."""
     if isinstance(value, Layer):
-        weightless = {"Dropout", "Softmax", "Identity", "ReLU", "GELU", "Flatten", "Rearrange", "SiLU", "Tanh"}
-        return None if value.kind in weightless else value.serial
+        return None if _is_weightless(value) else value.serial
     return value.key if isinstance(value, Instance) and value.key else None
+
+
+_WEIGHTLESS = frozenset(
+    "Softmax LogSoftmax Softmax2d Softmin Identity Flatten Unflatten Rearrange Reduce Fold Unfold Upsample "
+    "PixelShuffle PixelUnshuffle ChannelShuffle UpsamplingNearest2d UpsamplingBilinear2d CosineSimilarity "
+    "PairwiseDistance ReLU ReLU6 RReLU LeakyReLU GELU SiLU ELU SELU CELU GLU Mish Tanh Sigmoid LogSigmoid Softplus "
+    "Softshrink Softsign Hardtanh Hardswish Hardsigmoid Hardshrink Tanhshrink Threshold QuickGELU".split()
+)
+
+
+def _is_weightless(layer: Layer) -> bool:
+    """Whether a layer has nothing to train, save or move."""
+    if layer.kind == "Sequential":
+        return all(isinstance(child, Layer) and _is_weightless(child) for child in layer.children)
+    return layer.kind in _WEIGHTLESS or any(word in layer.kind for word in ("Dropout", "Pool", "Pad", "Loss"))
+
+
+def has_weights(
+    value: Value, attributes: Mapping[tuple[str, str], Value], inside: frozenset[str] = frozenset()
+) -> bool:
+    """Whether a layer, an object or a container is known to hold something to train, save or move.
+
+    `inside`: the objects that are being asked, which may hold one another.
+    """
+    if isinstance(value, Layer):
+        return not _is_weightless(value)
+    if isinstance(value, Tensor):
+        return value.traits.parameter or value.traits.buffer
+    if isinstance(value, Instance):
+        if value.key in inside:
+            return False
+        kept = [held for (owner, _), held in attributes.items() if owner == value.key]
+        return any(has_weights(held, attributes, inside | {value.key}) for held in kept)
+    return any(has_weights(item, attributes, inside) for item in elements(value))
 
 
 def name_of(value: Value) -> str:

@@ -167,6 +167,8 @@ class State:
     """Lists (by the id of their place) whose elements are one layer, or were all given one: its text, and which."""
     weighed: set[int] = field(default_factory=set)
     """Softmax sites (by id) whose weights were summed over values."""
+    cleared: set[int] = field(default_factory=set)
+    """Softmax sites (by id) whose weights a mask made 0 in places."""
     without_graph: int = 0
     """How many `with torch.no_grad()` are around."""
 

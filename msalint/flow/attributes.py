@@ -148,7 +148,11 @@ class Attributes:
             parts = ("out_features", "in_features") if linear else ("num_embeddings", "embedding_dim")
             sizes = [self.state.as_size(layer.get(part)) for part in parts]
             return parameter_like((new_axis(sizes[0], "feature"), new_axis(sizes[1], "feature")))
-        if layer.kind == "Transformer" and name in {"encoder", "decoder"} and layer.get(f"custom_{name}") in {None, NONE}:
+        if (
+            layer.kind == "Transformer"
+            and name in {"encoder", "decoder"}
+            and layer.get(f"custom_{name}") in {None, NONE}
+        ):
             kind = f"Transformer{name.title()}"
             return replace(layer, kind=kind, args=((f"{name}_layer", replace(layer, kind=f"{kind}Layer")),), name=name)
         if name == "head_dim" and layer.kind == "MultiheadAttention":

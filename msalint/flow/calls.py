@@ -541,6 +541,8 @@ class Calls(Attributes, Iteration):
         instance = Instance(cls, f"{cls.name}#{self.instances}")
         self.objects[instance.key] = cls
         self.building.append(node)
+        for value in (*given.args, *given.kwargs.values()):
+            self.state.registry.hand(value)
         try:
             self.initialise(instance, given, node)
         finally:

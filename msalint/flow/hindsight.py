@@ -1,10 +1,10 @@
-"""What only later code tells of an earlier call: a pair taken apart too, an axis averaged away, a late scale."""
+"""What only later code tells of an earlier call: a pair taken apart too, an axis averaged away, a late mask."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from msalint.facts import Fact, MhaCalled, Multiplied, Softmaxed, TupleUsed, Weighted, WeightsKept
+from msalint.facts import Fact, MaskMultiplied, MhaCalled, Multiplied, Softmaxed, TupleUsed, Weighted, WeightsKept
 from msalint.state import State
 from msalint.values import replace
 
@@ -13,6 +13,8 @@ def completed(facts: Iterable[Fact], state: State) -> Iterator[Fact]:
     """The facts of a path that has ended, with what its end knows better than their moment did."""
     seen = list(facts)
     for fact in seen:
+        if isinstance(fact, MaskMultiplied) and id(fact.softmaxed_at) in state.cleared:
+            continue  # softmax(scores * mask) * mask hides what the mask hides
         if isinstance(fact, TupleUsed) and id(fact.call) in state.taken_apart:
             yield replace(fact, taken_apart=True)
         elif isinstance(fact, MhaCalled) and fact.second_axis in state.pooled:

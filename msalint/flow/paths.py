@@ -225,7 +225,7 @@ class Analysis:
             # What it lacks may come behind the place where it was left; what it calls is read by itself.
             state.facts.clear()
             return interpreter
-        state.facts += state.registry.plain_lists()
+        state.facts += state.registry.plain_lists(state.attributes)
         state.facts[:] = NaNGuards(state.guarded).applied(state.facts)
         state.facts[:] = with_mixed_up(completed(state.facts, state), interpreter)
         return interpreter

@@ -389,7 +389,9 @@ def _pairwise(
     result = distinct([axes[letter] for letter in kept])
     memory = _memory_order(row_letters, column_letters, shared, kept) if contracted else []
     layout = Layout.dense(axes[letter] for letter in memory) if memory else None
-    return Tensor(None, result, layout, _product_dtype(*tensors), replace(traits, implementation_layout=True, moved=None))
+    return Tensor(
+        None, result, layout, _product_dtype(*tensors), replace(traits, implementation_layout=True, moved=None)
+    )
 
 
 def _memory_order(left: list[str], right: list[str], shared: list[str], kept: list[str]) -> list[str]:

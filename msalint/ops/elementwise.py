@@ -11,7 +11,7 @@ from msalint.facts import MaskCleared, SizesDisagree, ZeroTimesInfinity
 from msalint.ops.attending import tell_late_scale
 from msalint.ops.axes import copied_layout, distinct, elementwise_layout, forget_content, joint_layout, new_axis, vague
 from msalint.ops.devices import joined, moved
-from msalint.ops.hiding import FAR_BELOW
+from msalint.ops.hiding import FAR_BELOW, cleared_by
 from msalint.ops.scalars import arithmetic
 from msalint.ops.table import Invocation, op
 from msalint.shapes.axes import Axis, Layout, axis_name
@@ -451,8 +451,7 @@ def _product_traits(state: State, sign: str, main: Tensor, other: Tensor, at: Si
     hidden = b.cells.where(lambda x: x == 0) if b.cells is not None else None
     if a.softmax is not None:
         if mask:
-            use = MaskUse(at, "multiplied", hidden, 0.0, other, mask_site=other_site)
-            return replace(a, reweighted=True, cleared=(*a.cleared, use))
+            return cleared_by(state, a, MaskUse(at, "multiplied", hidden, 0.0, other, mask_site=other_site))
         if sign == "/":
             return replace(a, reweighted=True, cleared=())
         if b.softmax is None and sign == "*" and not says(b.name, "scale", "gate"):

@@ -7,7 +7,7 @@ from msalint.facts import Fact, MaskAdded, MaskedAfterSoftmax, MaskFilled, MaskM
 from msalint.ops.devices import tell_off_device
 from msalint.shapes.vocabulary import says
 from msalint.state import State
-from msalint.values import Cells, MaskUse, Normalised, Opaque, Region, Tensor, replace
+from msalint.values import Cells, MaskUse, Normalised, Opaque, Region, Tensor, Traits, replace
 
 FAR_BELOW = -50.0
 """A mask value at or below this hides a key, as opposed to a bias."""
@@ -33,6 +33,13 @@ def tell_masks(state: State, scores: Tensor, normalised: Normalised) -> None:
             state.emit(_added(state, scores, use, normalised, empty))
         else:
             state.emit(_filled(state, scores, use, normalised, empty, rows))
+
+
+def cleared_by(state: State, weights: Traits, use: MaskUse) -> Traits:
+    """Weights that a mask makes 0 in places: what masked their scores need not have hidden anything."""
+    if weights.softmax is not None:
+        state.cleared.add(id(weights.softmax.at))
+    return replace(weights, reweighted=True, cleared=(*weights.cleared, use))
 
 
 def _added(state: State, scores: Tensor, use: MaskUse, normalised: Normalised, empty: bool | None) -> Fact:

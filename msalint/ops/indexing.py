@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from msalint.diagnostic import Site
 from msalint.ops.axes import cut_axis, dense_like, drop_axis, insert_axis, set_aside, vague
+from msalint.ops.hiding import cleared_by
 from msalint.ops.mask_order import tell_tiled_for_scores
 from msalint.ops.masking import filled_cells
 from msalint.shapes.axes import ShapeVar
@@ -239,8 +240,9 @@ def write(
         onto=tensor.axes if tensor.lead is None else (),
     )
     if tensor.traits.softmax is not None:
-        cleared = (*tensor.traits.cleared, use) if fill == 0 and hidden is not None else tensor.traits.cleared
-        return tensor.with_traits(reweighted=True, cleared=cleared)
+        if fill == 0 and hidden is not None:
+            return replace(tensor, traits=cleared_by(state, tensor.traits, use))
+        return tensor.with_traits(reweighted=True)
     return tensor.with_traits(masks=(*tensor.traits.masks, use))
 
 

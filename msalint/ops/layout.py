@@ -22,7 +22,7 @@ from msalint.ops.axes import (
 )
 from msalint.ops.table import Invocation, op
 from msalint.shapes.axes import Atom, Axis, Ident, Layout, ShapeVar, axis_name, axis_size, fresh
-from msalint.shapes.reshape import Reshaped, Scramble, Broken, first_broken_merge, reshape
+from msalint.shapes.reshape import Broken, Reshaped, Scramble, first_broken_merge, reshape
 from msalint.shapes.size import Quotient, Size, product
 from msalint.shapes.vocabulary import BATCH, HEAD, SEQ, is_input_name, role_of_name, says
 from msalint.state import State, is_axis_symbol

@@ -14,6 +14,7 @@ from msalint.ops.axes import (
 )
 from msalint.ops.devices import tell_off_device
 from msalint.ops.elementwise import broadcast, wider_open
+from msalint.ops.hiding import cleared_by
 from msalint.ops.table import Invocation, op
 from msalint.state import State, dense
 from msalint.values import Cells, Const, Items, MaskUse, Opaque, Real, Region, Tensor, Traits, Value, replace
@@ -39,7 +40,7 @@ def triangle(call: Invocation) -> Value | None:
     traits = tensor.traits
     use = MaskUse(call.at, "multiplied", region.complement(), 0.0, Opaque())
     if traits.softmax is not None:
-        return tensor.with_traits(reweighted=True, cleared=(*traits.cleared, use))
+        return replace(tensor, traits=cleared_by(call.state, traits, use))
     if traits.product is not None:
         return tensor.with_traits(masks=(*traits.masks, use))
     return replace(dense_like(tensor, tensor.axes, tensor.lead), traits=replace(forget_content(traits), cells=made))
