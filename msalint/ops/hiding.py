@@ -127,6 +127,8 @@ def covers_rows(use: MaskUse, normalised: Normalised) -> bool:
     mask, place = use.value, normalised.position
     if use.hidden is not None and use.hidden.kinds == {"row"}:
         return True
+    if says(mask_name(use), "head") and not (isinstance(mask, Tensor) and mask.lead is None):
+        return True  # `head_mask`: of unknown shape, its name is all there is
     if not isinstance(mask, Tensor) or place is None or not mask.axes or use.how == "indices":
         return False
     if -place > len(mask.axes):
