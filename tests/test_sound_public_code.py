@@ -149,6 +149,162 @@ def state_view(layer, scores):
     slots, heads, v_dim, k_dim = kv_cache.size()
     return kv_cache.view(slots, heads, k_dim, v_dim)
 """,
+    "axis in numpy's word": """\
+class Stripes(nn.Module):
+    def __init__(self, d_model, heads, window=8):
+        super().__init__()
+        self.window, self.heads = window, heads
+        self.query = nn.Linear(d_model, d_model)
+        self.key = nn.Linear(d_model, d_model)
+
+    def forward(self, x):
+        batch, length, width = x.shape
+        q = self.query(x).reshape(batch, length, self.heads, -1).permute(0, 2, 3, 1)
+        k = self.key(x).reshape(batch, length, self.heads, -1).permute(0, 2, 3, 1)
+        return torch.einsum("bhdws,bhds->bhdws", self.skewed(q), k).softmax(3)
+
+    def skewed(self, q):
+        q = q.unsqueeze(4).repeat(1, 1, 1, 1, self.window).transpose(3, 4)
+        shape = list(q.shape)[:-2] + [-1]
+        q = q.reshape(shape)
+        rest = torch.zeros_like(q[:, :, :, :1]).repeat(1, 1, 1, self.window)
+        shape = shape[:-1] + [self.window, -1]
+        return torch.cat((q, rest), axis=-1).reshape(shape)[:, :, :, :, :-1]
+
+
+def run():
+    return Stripes(d_model=100, heads=2)(torch.randn(10, 13, 100))
+""",
+    "truths multiplied by numbers of unknown kind": """\
+class Among(nn.Module):
+    def forward(self, q, k, v, ids: torch.Tensor, keep: torch.Tensor):
+        same = ids[:, None] == ids[None, :]
+        both = torch.einsum("qb,bt->qbt", same, keep)
+        scores = q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5
+        scores = scores + (1.0 - both) * torch.finfo(scores.dtype).min
+        return scores.softmax(dim=-1) @ v
+""",
+    "truths counted": """\
+from einops import reduce
+
+
+class Scaled(nn.Module):
+    def __init__(self, correction=1):
+        super().__init__()
+        self.correction: int = correction
+
+    def forward(self, q, k, v, seen: torch.BoolTensor, ids: torch.Tensor):
+        same = ids[..., None] == ids[..., None, :]
+        count = reduce(same * reduce(seen, "... seq dim -> ... 1 seq", "sum"), "... one two -> ... one 1", "sum")
+        scores = q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5
+        return scores.softmax(dim=-1) @ (v / (count - self.correction))
+""",
+    "samples that attend to one another": """\
+from einops import rearrange
+
+
+class Attention(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        assert width % heads == 0
+        self.heads, self.head_dim = heads, width // heads
+        self.q, self.k, self.v = (nn.Linear(width, width) for _ in range(3))
+
+    def forward(self, states, mask):
+        length = states.shape[1]
+
+        def split(x):
+            return rearrange(x, "b s (h d) -> b h s d", h=self.heads, s=length, d=self.head_dim)
+
+        q, k, v = split(self.q(states)), split(self.k(states)), split(self.v(states))
+        scores = torch.matmul(q, k.transpose(3, 2)) * self.head_dim**-0.5
+        scores += mask
+        return rearrange(nn.functional.softmax(scores, dim=-1) @ v, "b h s d -> b s (h d)")
+
+
+class Between(nn.Module):
+    \"\"\"Attention between the samples of a batch, within their groups.\"\"\"
+
+    def __init__(self, width, heads, blocks):
+        super().__init__()
+        self.blocks = blocks
+        self.attention = Attention(width, heads)
+
+    def forward(self, states: torch.Tensor, batch_ids: torch.Tensor):
+        batch = batch_ids.shape[0]
+        mask = torch.zeros(batch, batch).masked_fill(batch_ids[:, None] != batch_ids[None, :], -1e4)
+        mask = rearrange(mask, "q b -> 1 1 q b")
+        for block in self.blocks:
+            states = block(states)[0]
+        turned = rearrange(states, "batch time d -> time batch d")
+        return rearrange(self.attention(turned, mask), "time batch d -> batch time d")
+""",
+    "a view of a decoder's steps, the first of one token": """\
+class Steps(nn.Module):
+    def __init__(self, width, heads, out, likelihoods, decoder):
+        super().__init__()
+        self.transformer = nn.Transformer(width, heads, custom_decoder=decoder)
+        self.head = nn.Linear(width, out * likelihoods)
+        self.out, self.likelihoods = out, likelihoods
+
+    def forward(self, past):
+        src = past.permute(1, 0, 2)
+        return self.decoded(self.transformer.encoder(src), src[-1:, :, :])[:, -1]
+
+    def decoded(self, memory, tgt):
+        steps = tgt.shape[0]
+        out = self.head(self.transformer.decoder(tgt=tgt, memory=memory)).permute(1, 0, 2)
+        return out.view(-1, steps, self.out, self.likelihoods)
+""",
+    "weights cleared by the mask that multiplied their scores": """\
+def masked_softmax(scores: torch.Tensor, mask: torch.BoolTensor, values):
+    weights = torch.softmax(scores * mask, dim=-1) * mask
+    return (weights / (weights.sum(dim=-1, keepdim=True) + 1e-13)) @ values
+
+
+def attend(q, k, v, mask: torch.BoolTensor):
+    return masked_softmax(q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5, mask, v)
+""",
+    "layers handed over in a dictionary": """\
+from package import install
+
+
+class Bridge(nn.Module):
+    def __init__(self, parts):
+        super().__init__()
+        self.parts = parts
+
+
+class Model(nn.Module):
+    def __init__(self, width, original):
+        super().__init__()
+        self.bridge = Bridge({"q": nn.Linear(width, width)})
+        install(self, original)
+        self.attention = nn.MultiheadAttention(width, 4, batch_first=True)
+
+    def forward(self, x):
+        return self.attention(x, x, x)[0]
+""",
+    "a list of layers without weights": """\
+class Average(nn.Module):
+    def __init__(self, kernel_size):
+        super().__init__()
+        self.kernel_size = kernel_size
+        self.pool = nn.AvgPool1d(kernel_size, stride=1)
+
+    def forward(self, x):
+        return self.pool(x.permute(0, 2, 1)).permute(0, 2, 1)
+
+
+class Trends(nn.Module):
+    def __init__(self, kernels, width):
+        super().__init__()
+        self.averages = [Average(kernel) for kernel in kernels]
+        self.attention = nn.MultiheadAttention(width, 4, batch_first=True)
+
+    def forward(self, x):
+        return self.attention(x, x, x)[0] + sum(average(x) for average in self.averages)
+""",
 }
 
 

@@ -7,7 +7,10 @@ import re
 from msalint.facts import SdpaCalled, Weighted
 from msalint.rule import Diagnostic, Iterator, Level, Meta, Rule, on, step
 
-ON_PURPOSE = re.compile(r"axial|inter.?sample|(across|over|between).?(batch|sample)|batch.?(former|attention)", re.I)
+ON_PURPOSE = re.compile(
+    r"axial|inter.?sample|batch.?(former|attention)|(across|over|between|along|among).?((the|all|whole)\W+)*(batch|samples?)(?! of)",
+    re.IGNORECASE,
+)
 
 
 class AttentionOverBatchAxis(Rule):
