@@ -8,7 +8,8 @@ from msalint.facts import SdpaCalled, Weighted
 from msalint.rule import Diagnostic, Iterator, Level, Meta, Rule, on, step
 
 ON_PURPOSE = re.compile(
-    r"axial|inter.?sample|batch.?(former|attention)|(across|over|between|along|among).?((the|all|whole)\W+)*(batch|samples?)(?! of)",
+    r"axial|inter.?sample|batch.?(former|attention)"
+    r"|(across|over|between|along|among).?((the|all|whole)\W+)*(batch|samples?)(?! of)",
     re.IGNORECASE,
 )
 
