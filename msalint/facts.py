@@ -553,14 +553,16 @@ class IndivisibleHeads(Fact):
 class PlainList(Fact):
     """Layers kept in a python list, tuple or dict attribute of a module and used in its forward.
 
-    `at`: the list; `attribute`: its name; `container`: "list", "tuple" or "dict"; `registered`: the layers are also
-    registered elsewhere (a ModuleList made of it, add_module, setattr).
+    `at`: the list; `attribute`: its name; `container`: "list", "tuple" or "dict"; `fits`: whether a ModuleList or
+    ModuleDict in its place would do all that is done with it: "yes" for sure, "perhaps", or "no" because of what stands
+    at `lacking`.
     """
 
     attribute: str
     container: str
     layers: str
-    registered: bool = False
+    fits: str = "perhaps"
+    lacking: Site | None = None
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from msalint.diagnostic import Site
-from msalint.facts import PlainList
-from msalint.values import Instance, Items, Layer, Many, Mapping_, Tensor, Value
+from msalint.values import ClassValue, Instance, Items, Layer, Many, Mapping_, Tensor, Value
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A plain container that a module of `owner` keeps: where it was made, its kind, and what it holds by now."""
+
+    owner: ClassValue
+    attribute: str
+    at: Site
+    kind: str
+    value: Value
+
+    @property
+    def made_at(self) -> Site | None:
+        return self.value.at if isinstance(self.value, (Items, Many, Mapping_)) else None
 
 
 @dataclass
@@ -18,11 +32,11 @@ class Registry:
     """
 
     registered: set[object] = field(default_factory=set)
-    hidden: dict[tuple[str, str], tuple[Site, str, Value]] = field(default_factory=dict)
+    plain: dict[tuple[str, str], Plain] = field(default_factory=dict)
     handed: set[object] = field(default_factory=set)
 
     def copied(self) -> Registry:
-        return Registry(set(self.registered), dict(self.hidden), set(self.handed))
+        return Registry(set(self.registered), dict(self.plain), set(self.handed))
 
     def hand(self, value: Value) -> None:
         """A container was given to the `__init__` of an object."""
@@ -32,14 +46,17 @@ class Registry:
                 self.handed.add(mine)
             self.hand(item)
 
-    def note(self, owner: str, attribute: str, value: Value, at: Site) -> None:
-        """An attribute of a module was set."""
-        self.hidden.pop((owner, attribute), None)
+    def note(self, receiver: Instance, attribute: str, value: Value, at: Site) -> None:
+        """An attribute of a module was set. A container that only grew stays where it was made."""
+        before = self.plain.pop((receiver.key, attribute), None)
         kind = container_kind(value)
         if kind is None:
             self.register(value)
-        elif any(identity(item) is not None for item in elements(value)):
-            self.hidden[(owner, attribute)] = (at, kind, value)
+            return
+        now = Plain(receiver.cls, attribute, at, kind, value)
+        if before is not None and now.made_at is not None and before.made_at is now.made_at:
+            now = Plain(receiver.cls, attribute, before.at, kind, value)
+        self.plain[(receiver.key, attribute)] = now
 
     def register(self, value: Value) -> None:
         """A layer, or a list that registers what it holds, became known to torch."""
@@ -52,15 +69,18 @@ class Registry:
             for child in value.children:
                 self.register(child)
 
-    def plain_lists(self, attributes: Mapping[tuple[str, str], Value]) -> list[PlainList]:
-        """What stayed hidden. `attributes` are those of all objects, by object and name."""
+    def unregistered(self, attributes: Mapping[tuple[str, str], Value]) -> list[tuple[Plain, str]]:
+        """The containers with layers that stayed hidden, and what the first of those is.
+
+        `attributes` are those of all objects, by object and name.
+        """
         found = []
         seen = self.registered | self.handed
-        for (_, attribute), (at, kind, value) in self.hidden.items():
-            layers = [item for item in elements(value) if identity(item) is not None]
+        for one in self.plain.values():
+            layers = [item for item in elements(one.value) if identity(item) is not None]
             loose = [item for item in layers if identity(item) not in seen and has_weights(item, attributes)]
             if loose:
-                found.append(PlainList(at, attribute, kind, name_of(loose[0])))
+                found.append((one, name_of(loose[0])))
         return found
 
 

@@ -225,12 +225,14 @@ class Mapping_(Value):
 
     entries: tuple[tuple[str, Value], ...] = ()
     open: bool = True
+    at: Site | None = field(default=None, compare=False)
+    """Where it is written."""
 
     def get(self, key: str) -> Value | None:
         return dict(self.entries).get(key)
 
     def with_entry(self, key: str, value: Value) -> Mapping_:
-        return Mapping_((*((k, v) for k, v in self.entries if k != key), (key, value)), self.open)
+        return replace(self, entries=(*((k, v) for k, v in self.entries if k != key), (key, value)))
 
 
 @dataclass(frozen=True)

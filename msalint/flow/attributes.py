@@ -242,7 +242,7 @@ class Attributes:
             value = value.with_traits(wrapped=None)
         self.state.attributes[(receiver.key, name)] = value
         if self.program.is_module(receiver.cls):
-            self.state.registry.note(receiver.key, name, self._without_plain_objects(value), self._written(value) or at)
+            self.state.registry.note(receiver, name, self._without_plain_objects(value), self._written(value) or at)
 
     def _take_in(self, receiver: Instance, name: str, wrapped: Wrapped, at: n.Node) -> None:
         """A module takes in a parameter, or what a move made of it."""
@@ -255,7 +255,7 @@ class Attributes:
 
     def _written(self, value: Value) -> n.Node | None:
         """Where a list is written, if that is in the function being run."""
-        at = value.at if isinstance(value, (Items, Many)) else None
+        at = value.at if isinstance(value, (Items, Many, Mapping_)) else None
         here = self.frames[-1].node
         if at is None or not isinstance(here, n.FunctionDef):
             return None

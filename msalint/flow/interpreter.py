@@ -378,7 +378,7 @@ class Interpreter(Calls, Targets):
                 entries.append((name.value, value))
             else:
                 open_ = True
-        return Mapping_(tuple(entries), open_)
+        return Mapping_(tuple(entries), open_, node)
 
     def _lambda(self, node: n.Expr) -> Value:
         self.frame.closed_over = True

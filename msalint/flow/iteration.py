@@ -141,7 +141,7 @@ class Iteration(Shared):
             if node.kind in {"list", "generator"}:
                 self.note_shared(node)
         if node.kind == "dict":
-            return Mapping_()
+            return Mapping_(at=node)
         kind = "list" if node.kind != "generator" else "generator"
         if exact:
             return Items(tuple(results), kind, node)
@@ -178,7 +178,7 @@ class Iteration(Shared):
         if name in {"deepcopy", "copy", "cast"} and args:
             return _copied(args[-1])
         if name == "dict":
-            return Mapping_(tuple(given.kwargs.items()), bool(args) or given.open)
+            return Mapping_(tuple(given.kwargs.items()), bool(args) or given.open, node)
         if name == "bool" and args:
             truth = self.state.truth(args[0])
             return args[0] if truth is None else (TRUE if truth else FALSE)

@@ -17,6 +17,7 @@ from msalint.flow.clashes import Clashes
 from msalint.flow.frame import Frame, GivenUp
 from msalint.flow.hindsight import completed
 from msalint.flow.interpreter import MAX_STEPS, Interpreter
+from msalint.flow.list_uses import plain_lists
 from msalint.flow.program import Program, class_members, decorator_names, is_kernel
 from msalint.flow.projections import with_mixed_up
 from msalint.flow.stakes import (
@@ -225,7 +226,7 @@ class Analysis:
             # What it lacks may come behind the place where it was left; what it calls is read by itself.
             state.facts.clear()
             return interpreter
-        state.facts += state.registry.plain_lists(state.attributes)
+        state.facts += plain_lists(self.program, state)
         state.facts[:] = NaNGuards(state.guarded).applied(state.facts)
         state.facts[:] = with_mixed_up(completed(state.facts, state), interpreter)
         return interpreter

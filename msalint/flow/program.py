@@ -10,6 +10,7 @@ from msalint.syntax.module import Module
 from msalint.values import ClassValue, Function, Library, Value
 
 if TYPE_CHECKING:
+    from msalint.diagnostic import Site
     from msalint.project import Project
 
 KEPT_MODULES = 500
@@ -43,6 +44,8 @@ class Program:
     stars: int = 0
     """Star imports followed so far."""
     set_later: dict[int, frozenset[str]] = field(default_factory=dict)
+    fits: dict[tuple[int, str, int], tuple[str, Site | None]] = field(default_factory=dict)
+    """Whether a module list could stand where a plain one does, by class, attribute and place (`flow/list_uses.py`)."""
 
     def value(self, module: Module, name: str) -> Value | None:
         """What a top-level definition or import of a module stands for; None for an assignment or an unknown name."""
@@ -138,12 +141,13 @@ class Program:
         """The bases of a class: classes of the project, or names of libraries."""
         found: list[Value] = []
         for base in cls.node.bases:
-            value = self._base(base, cls.module)
+            value = self.named(base, cls.module)
             if value is not None:
                 found.append(value)
         return found
 
-    def _base(self, base: n.Expr, module: Module) -> Value | None:
+    def named(self, base: n.Expr, module: Module) -> Value | None:
+        """What a written name (`Block`, `nn.Linear`, `Base[T]`) stands for at the top level of a module."""
         if isinstance(base, n.Name):
             return self.value(module, base.id)
         if isinstance(base, n.Attr):
@@ -157,7 +161,7 @@ class Program:
                 if root is not None:
                     return self.dotted(".".join([root, *reversed(names)]), module)
         if isinstance(base, n.Index):
-            return self._base(base.value, module)
+            return self.named(base.value, module)
         return None
 
     def lineage(self, cls: ClassValue) -> list[ClassValue]:
