@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -271,16 +271,17 @@ def test_a_fault_outside_of_any_file_is_two_with_no_traceback(msalint_: Run, mon
 @pytest.fixture
 def drawing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stands in for the drawing, to see what the command hands it."""
-    module = ModuleType("msalint.flow.drawing")
+    drawing, tallying = ModuleType("msalint.flow.drawing"), ModuleType("msalint.flow.tallying")
 
-    def draw(text: str, filename: str, target: str | None) -> str:
+    def draw(text: str, filename: str, target: str | None) -> SimpleNamespace:
         if target == "missing":
             raise LookupError("no `missing` in it")
-        return f"{filename} {target} {len(text)}\n"
+        return SimpleNamespace(text=f"{filename} {target} {len(text)}\n", left_out=())
 
-    module.draw = draw  # type: ignore[attr-defined]
-    module.summarise = lambda paths: f"{paths}\n"  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "msalint.flow.drawing", module)
+    drawing.draw = draw  # type: ignore[attr-defined]
+    tallying.summarise = lambda paths: f"{paths}\n"  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "msalint.flow.drawing", drawing)
+    monkeypatch.setitem(sys.modules, "msalint.flow.tallying", tallying)
 
 
 def test_shapes_draws_a_file_or_a_definition_in_it(msalint_: Run, drawing: None) -> None:

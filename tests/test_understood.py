@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from msalint.flow.drawing import tally
+from msalint.flow.tallying import tally
 
 CLEAN = Path(__file__).resolve().parents[1] / "fixtures" / "clean"
 WITHOUT_SITES = {"cross_attention_masks.py", "mha_batch_first.py", "sequence_first_mha.py", "transformer_encoder.py"}

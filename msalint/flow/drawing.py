@@ -1,51 +1,100 @@
-"""`msalint shapes`: the flow as a reader would draw it, and how much of a folder's attention is understood."""
+"""`msalint shapes`: the flow as a reader would draw it, line by line."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
-from msalint.facts import AttentionSite, Bound, Fact, Multiplied, SdpaCalled, Softmaxed, Weighted
+from msalint.diagnostic import Position
+from msalint.documents.cells import Cells
+from msalint.documents.document import Piece
+from msalint.documents.kinds import read_document
+from msalint.documents.usual_names import with_usual_imports
+from msalint.facts import Bound, Fact, Multiplied, SdpaCalled, Softmaxed, Weighted
 from msalint.flow.interpreter import Interpreter
 from msalint.flow.paths import Analysis, Checkpoint, Entry
 from msalint.flow.program import Program
-from msalint.flow.sites import unread_sites
 from msalint.shapes.axes import Atom, Axis, Layout, axis_name
 from msalint.shapes.size import Quotient, Size, Symbol
+from msalint.source import SourceError
 from msalint.syntax import nodes as n
+from msalint.syntax.depth import TooDeep
 from msalint.syntax.module import Module
 from msalint.values import ClassValue, Function, Tensor
 
 if TYPE_CHECKING:
-    from msalint.project import Project
     from msalint.state import State
 
 
-# --- one definition drawn ----------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Drawing:
+    """A file drawn, and what of it was left out: cells that are no Python, each with its place and why."""
+
+    text: str
+    left_out: tuple[str, ...] = ()
 
 
-def draw(text: str, filename: str, target: str | None = None) -> str:
+def draw(text: str, filename: str, target: str | None = None) -> Drawing:
     """Each line of a function or module that binds a tensor: its axes by name, and what is known of it.
 
     `target` is `function`, `Class` or `Class.method`; without one, every definition with attention in it is drawn,
-    along its likeliest path. Raises LookupError for a target that the file does not have.
+    along its likeliest path. A notebook's lines are those of its cells. Raises LookupError for a target that the file
+    does not have, SourceError and TooDeep where it can't be read as what its name says.
     """
+    document = read_document(text, filename)
+    cells = document.cells
+    blocks: list[str] = []
+    names: list[str] = []
+    for piece in document.pieces:
+        module = _module(piece, filename)
+        if module is None:
+            continue
+        names += module.wanted
+        if target is None or target.partition(".")[0] in module.names:
+            blocks += _blocks(module, filename, target, partial(numbered, piece, cells))
+    if target is not None and not blocks:
+        raise _missing(target, names)
+    left_out = tuple(f"{filename}:{_place_of(fault.position, cells)}: {fault}" for fault in document.faults)
+    return Drawing("\n".join(blocks) if blocks else f"{filename}: nothing that binds a tensor\n", left_out)
+
+
+def _module(piece: Piece, filename: str) -> Module | None:
+    """A piece as the flow reads it. An example in prose that is no Python is passed over."""
+    if not piece.prose:
+        return Module.from_text(piece.text, filename)
+    try:
+        return Module.from_text(with_usual_imports(piece.text), filename)
+    except (SourceError, TooDeep):
+        return None
+
+
+def numbered(piece: Piece, cells: Cells | None, line: int) -> str:
+    """A line of a piece as the reader of the file counts it: `12`, `cell 3:12`."""
+    position = piece.outward(Position(line, 1))
+    if cells is None:
+        return str(position.line)
+    place = cells.place(position)
+    return f"cell {place.cell}:{place.line}"
+
+
+def _place_of(position: Position, cells: Cells | None) -> str:
+    return f"{position.line}:{position.column}" if cells is None else str(cells.place(position))
+
+
+def _blocks(module: Module, filename: str, target: str | None, numbered: Callable[[int], str]) -> Iterator[str]:
     from msalint.project import Project
 
-    module = Module.from_text(text, filename)
     program = Program(module, Project([filename]))
     analysis = Analysis(program, trace=True)
-    blocks = []
     for title, entry in _entries(program, module, target):
         interpreter = analysis.run(entry, {})
         lines = list(
             {(line.number, line.name, line.shape): line for line in _lines(interpreter.state, filename)}.values()
         )
         if lines or target is not None:
-            blocks.append(_block(title, filename, lines))
-    return "\n".join(blocks) if blocks else f"{filename}: nothing that binds a tensor\n"
+            yield _block(title, filename, lines, numbered)
 
 
 def drawn_paths(text: str, filename: str, target: str) -> list[list[DrawnLine]]:
@@ -92,7 +141,11 @@ def _entries(program: Program, module: Module, target: str | None) -> Iterator[t
             yield head, Entry(module, function=value.node)
             continue
         if target is not None:
-            raise LookupError(f"no function or method {target!r} here; there are {', '.join(module.wanted) or 'none'}")
+            raise _missing(target, module.wanted)
+
+
+def _missing(target: str, names: Sequence[str]) -> LookupError:
+    return LookupError(f"no function or method {target!r} here; there are {', '.join(names) or 'none'}")
 
 
 @dataclass(frozen=True)
@@ -239,89 +292,13 @@ def _renamed(state: State, text: str) -> str:
     return text
 
 
-def _block(title: str, filename: str, lines: Sequence[DrawnLine]) -> str:
+def _block(title: str, filename: str, lines: Sequence[DrawnLine], numbered: Callable[[int], str]) -> str:
+    numbers = [numbered(line.number) for line in lines]
+    margin = max([6, *map(len, numbers)])
     width = max((len(line.name) for line in lines), default=0)
     shapes = max((len(line.shape) for line in lines), default=0)
     rows = [
-        f"{line.number:>6}  {line.name:<{width}}  {line.shape:<{shapes}}  {', '.join(line.remarks)}" for line in lines
+        f"{number:>{margin}}  {line.name:<{width}}  {line.shape:<{shapes}}  {', '.join(line.remarks)}"
+        for number, line in zip(numbers, lines)
     ]
     return "\n".join([f"{title}  {filename}", *(row.rstrip() for row in rows)]) + "\n"
-
-
-# --- a folder counted --------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Tally:
-    """Attention sites of some files: how many, how many understood, and why not the others."""
-
-    files: int = 0
-    sites: int = 0
-    understood: int = 0
-    reasons: Counter[str] = field(default_factory=Counter)
-    examples: dict[str, str] = field(default_factory=dict)
-
-    def add(self, other: Tally) -> None:
-        self.files += other.files
-        self.sites += other.sites
-        self.understood += other.understood
-        self.reasons += other.reasons
-        for reason, place in other.examples.items():
-            self.examples.setdefault(reason, place)
-
-
-def tally(text: str, filename: str, project: Project | None = None) -> Tally:
-    """The attention sites of one file."""
-    from msalint.gate import candidates
-
-    outline = candidates(text, filename)
-    if outline is None:
-        return Tally()
-    module = Module(outline, filename)
-    found: dict[tuple[str, int, int], str] = {}
-    analysis = Analysis(Program(module, project))
-    for fact in analysis.facts():
-        place = _place(fact)
-        if isinstance(fact, AttentionSite) and place[0] == filename:
-            if not fact.understood and found.get(place) == "":
-                continue
-            found[place] = fact.reason
-        elif isinstance(fact, Softmaxed) and fact.product is not None and fact.attention and place[0] == filename:
-            found.setdefault(place, "weights were not followed to the values")
-    for node in unread_sites(module):
-        span = node.span
-        found.setdefault((filename, span.start.line, span.start.column), "scores are not a product that was followed")
-    result = Tally(files=1, sites=len(found), understood=sum(not reason for reason in found.values()))
-    for (_, line, _), reason in found.items():
-        if reason:
-            result.reasons[reason] += 1
-            result.examples.setdefault(reason, f"{filename}:{line}")
-    return result
-
-
-def _place(fact: Fact) -> tuple[str, int, int]:
-    start = fact.at.span.start
-    return fact.at.filename, start.line, start.column
-
-
-def summarise(paths: Sequence[str]) -> str:
-    """How many attention sites some files and folders hold, how many are understood, and why the others are not."""
-    from msalint.files import File, find
-    from msalint.project import Project
-    from msalint.settings import SettingsFinder
-    from msalint.source import SourceError, read
-
-    total = Tally()
-    project = Project(paths)
-    for item in find(paths, SettingsFinder()):
-        if not isinstance(item, File):
-            continue
-        try:
-            total.add(tally(read(item.path).text, item.path, project))
-        except (SourceError, RecursionError):
-            continue
-    share = f" ({total.understood / total.sites:.0%})" if total.sites else ""
-    rows = [f"{total.files} files with attention code, {total.sites} sites, {total.understood} understood{share}"]
-    for reason, number in total.reasons.most_common(10):
-        rows.append(f"{number:>6}  {reason}  (as in {total.examples[reason]})")
-    return "\n".join(rows) + "\n"
