@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from msalint.bytes_of import bytes_of
 from msalint.diagnostic import Diagnostic
 from msalint.rewrite import RewriteError, replace_file
 from msalint.source import LineTable
@@ -154,8 +155,7 @@ def _definitions(text: str) -> Iterator[tuple[int, int, str]]:
 def read_baseline(path: str, *, may_be_missing: bool = False) -> Baseline:
     """The baseline in a file. Raises BaselineError where there is none, or it is none."""
     try:
-        with open(path, encoding="utf-8") as file:
-            stored = json.load(file)
+        stored = json.loads(bytes_of(path))
     except FileNotFoundError as error:
         if may_be_missing:
             return Baseline(path, Counter())

@@ -168,8 +168,11 @@ class _Ignores:
     def entering(self, folder: str) -> _Ignores:
         found = self.specs
         for name in (os.path.join(".git", "info", "exclude"), ".gitignore"):
+            place = os.path.join(folder, name)
+            if not os.path.isfile(place):
+                continue
             try:
-                with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:
+                with open(place, encoding="utf-8", errors="replace") as file:
                     lines = [line for line in file.read().splitlines() if line.strip() and not line.startswith("#")]
             except OSError:
                 continue

@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from msalint.bytes_of import bytes_of
 from msalint.diagnostic import Diagnostic
 from msalint.files import File
 from msalint.project import Lookup, Project
@@ -75,8 +76,7 @@ def check_one(file: File, project: Project) -> Result:
 
     project.begin_file()
     try:
-        with open(file.path, "rb") as opened:
-            data = opened.read()
+        data = bytes_of(file.path)
     except OSError:
         return guarded(file.path, lambda: lint_file(file.path, file.settings, project))
     result = guarded(file.path, lambda: lint_bytes(data, file.path, file.settings, project))

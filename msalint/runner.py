@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from msalint import __version__
+from msalint.bytes_of import is_handed_down
 from msalint.cache import Cache, Known, folder_of
 from msalint.diagnostic import Diagnostic, Safety, Span, Step
 from msalint.documents.kinds import NOTEBOOK
@@ -257,7 +258,8 @@ def _results(files: Sequence[File], request: Request, cache: Cache | None) -> Ge
         if found is not None:
             known[number] = found
     unknown = [file for number, file in enumerate(files) if number not in known]
-    with closing(results(unknown, request.jobs, request.paths, project)) as fresh:
+    jobs = 1 if any(is_handed_down(path) for path in request.paths) else request.jobs
+    with closing(results(unknown, jobs, request.paths, project)) as fresh:
         for number in range(len(files)):
             result = known.get(number) or next(fresh)
             if cache is not None and number not in known:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from msalint.bytes_of import bytes_of
 from msalint.diagnostic import Position, Span
 
 NEWLINE = re.compile(r"\r\n|\r|\n")
@@ -91,7 +92,7 @@ def digest_of(data: bytes) -> str:
 def read(path: str | Path) -> Source:
     """Read a file. Raises SourceError where it can't be opened, decoded, or holds NUL characters."""
     try:
-        data = Path(path).read_bytes()
+        data = bytes_of(str(path))
     except OSError as error:
         raise SourceError(f"can't read this file: {error.strerror or error}") from error
     return decode(data, str(path))

@@ -9,9 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from msalint.cli import run
+
 ROOT = Path(__file__).resolve().parent.parent
 
 ATTENTION = "import torch\n\n\ndef attend(q, k, v):\n    return torch.softmax(q @ k.transpose(-2, -1), dim=-1) @ v\n"
+
+needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
 
 NEIGHBOUR = "x = 1  # noqa: MSA901\n"
 """A file with one warning, checked beside the bad one."""
@@ -119,12 +123,56 @@ def test_a_file_and_a_folder_without_permission(tmp_path: Path) -> None:
     assert "MSA902" in done.stdout
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+@needs_pipes
 def test_a_named_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.py")
     (tmp_path / "neighbour.py").write_text(NEIGHBOUR)
     done = check(tmp_path)
     assert done.returncode == 1 and "MSA902" in done.stdout
+
+
+@needs_pipes
+@pytest.mark.parametrize("command", [["check", "pipe.py"], ["shapes", "pipe.py"], ["shapes", "--summary", "pipe.py"]])
+def test_a_named_pipe_that_nobody_writes_to_is_told(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("msalint.bytes_of.PATIENCE", 0.0)
+    os.mkfifo("pipe.py")
+    assert run(command) in (1, 2)
+    done = capsys.readouterr()
+    assert "can't read this file: a pipe that nobody writes to" in done.out + done.err
+
+
+@needs_pipes
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_pipe_is_read_once_and_shown_in_the_report(jobs: str, tmp_path: Path) -> None:
+    for name in ("a.py", "b.py", "c.py"):
+        (tmp_path / name).write_text(NEIGHBOUR)
+    (tmp_path / "code").write_text(NEIGHBOUR)
+    line = f'"{sys.executable}" -m msalint -j {jobs} --isolated --no-cache a.py b.py c.py <(cat code)'
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, env=environment)
+    shown = done.stdout[done.stdout.index("/dev/fd/") :]
+    assert "MSA902" in shown.splitlines()[0]
+    assert "1 | x = 1  # noqa: MSA901" in shown
+
+
+@needs_pipes
+def test_special_files_that_settings_might_come_from_are_not_waited_for(tmp_path: Path) -> None:
+    for name in (".gitignore", "pyproject.toml", "msalint.toml", ".msalint.toml"):
+        os.mkfifo(tmp_path / name)
+    (tmp_path / "neighbour.py").write_text(NEIGHBOUR)
+    done = check(tmp_path)
+    assert done.returncode == 1 and "MSA902" in done.stdout
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="no such device here")
+def test_a_device_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["shapes", "/dev/zero"]) == 2
+    assert "can't read this file: neither a file nor a pipe" in capsys.readouterr().err
+    assert run(["check", "/dev/zero"]) == 2
+    assert "/dev/zero: neither a file nor a folder" in capsys.readouterr().err
 
 
 def test_a_folder_named_like_a_module(tmp_path: Path) -> None:

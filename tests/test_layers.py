@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("diagnostic", "shapes", "encoded", "keys"),
+    ("bytes_of", "diagnostic", "shapes", "encoded", "keys"),
     ("source", "rewrite", "tables", "changed", "watching"),
     ("settings", "baseline"),
     ("syntax",),

@@ -33,7 +33,7 @@ def files(tmp_path: Path) -> list[File]:
 
 @pytest.fixture
 def endless(tmp_path: Path) -> Iterator[File]:
-    """A file whose check lasts until someone writes into it, or its process is killed: a named pipe."""
+    """A file whose check lasts as long as someone may write into it, or until its process is killed: a named pipe."""
     os.mkfifo(tmp_path / "endless.py")
     yield File(str(tmp_path / "endless.py"), Settings())
 

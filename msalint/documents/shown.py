@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from msalint.bytes_of import is_gone
 from msalint.documents.cells import Cells
 from msalint.documents.document import Document
 from msalint.documents.kinds import NOTEBOOK, read_document
@@ -39,6 +40,8 @@ class Shown:
     def _file(self, filename: str) -> str:
         if filename in self._given:
             return self._given[filename]
+        if is_gone(filename):
+            return ""
         try:
             return read(filename).text
         except SourceError:
