@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -268,13 +271,68 @@ def test_completion_knows_commands_options_and_values() -> None:
     assert "sarif" in completed("msalint --output-format ", 2)
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_of_a_shell(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["generate-shell-completion", shell]) == 0
-    assert f"_MSALINT_COMPLETE={shell}_complete" in capsys.readouterr().out
+def test_completion_knows_rules_keys_and_files() -> None:
+    assert completed("msalint rule MSA10", 2)[0] == "MSA101"
+    assert completed("msalint rule view-needs", 2) == ["view-needs-contiguous"]
+    assert completed("msalint check --select MSA902,MSA101", 3) == ["MSA902,MSA101"]
+    assert completed("msalint config per-file", 2) == ["per-file-ignores"]
+    assert completed("msalint shapes ne", 2) == ["ne"]
 
 
-def test_bash_can_read_its_script(capsys: pytest.CaptureFixture[str]) -> None:
-    cli.run(["generate-shell-completion", "bash"])
-    script = capsys.readouterr().out
-    subprocess.run(["bash", "-c", script + "\ncomplete -p msalint"], check=True, capture_output=True, timeout=60)
+def script(shell: str) -> str:
+    stream = io.StringIO()
+    with contextlib.redirect_stdout(stream):
+        assert cli.run(["generate-shell-completion", shell]) == 0
+    return stream.getvalue()
+
+
+@pytest.fixture
+def beside(tmp_path: Path) -> Path:
+    """A folder with files that are named like commands begin, and an `msalint` to be found by a shell."""
+    (tmp_path / "with space.py").touch()
+    (tmp_path / "chapter.py").touch()
+    command = tmp_path / "bin" / "msalint"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m msalint "$@"\n')
+    command.chmod(0o755)
+    return tmp_path
+
+
+def in_shell(folder: Path, *arguments: str) -> str:
+    environment = {**os.environ, "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}", "HOME": str(folder)}
+    done = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, env=environment, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_bash_takes_its_script_and_completes_commands_beside_files(beside: Path) -> None:
+    def offered(*words: str) -> list[str]:
+        given = " ".join(f"'{word}'" for word in words)
+        ask = f'COMP_WORDS=({given}); COMP_CWORD={len(words) - 1}; compopt() {{ echo "option $2"; }}'
+        show = "_msalint_completion msalint; printf '%s\\n' \"${COMPREPLY[@]}\""
+        return in_shell(beside, "bash", "-c", f"{script('bash')}\n{ask}\n{show}").split("\n")[:-1]
+
+    in_shell(beside, "bash", "-c", script("bash") + "\ncomplete -p msalint")
+    assert offered("msalint", "ru") == ["option filenames", "rule"]
+    assert offered("msalint", "ch") == ["option filenames", "check", "chapter.py"]
+    assert offered("msalint", "wi") == ["option default", ""]
+    assert offered("msalint", "check", "--watc") == ["--watch"]
+
+
+def test_zsh_takes_its_script(beside: Path) -> None:
+    if shutil.which("zsh") is None:
+        pytest.skip("zsh is not installed: its script was not tried")
+    loaded = f"autoload -U compinit; compinit -u -D; {script('zsh')}\nprint $_comps[msalint]"
+    assert in_shell(beside, "zsh", "-f", "-c", loaded) == "_msalint_completion\n"
+
+
+def test_fish_takes_its_script_and_completes(beside: Path) -> None:
+    if shutil.which("fish") is None:
+        pytest.skip("fish is not installed: its script was not tried")
+
+    def offered(line: str) -> list[str]:
+        return in_shell(beside, "fish", "--no-config", "-c", f"{script('fish')}\ncomplete -C '{line}'").splitlines()
+
+    assert offered("msalint ru") == ["rule\tShow what a rule reports, why, and how to..."]
+    assert "chapter.py" in offered("msalint shapes ch")
+    assert offered("msalint check --watc")[0].startswith("--watch\t")

@@ -7,9 +7,11 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import click
 
+from msalint.cli import completing
 from msalint.cli.adoption import (
     Adoption,
     ReasonsByEquals,
@@ -44,7 +46,12 @@ def _torch(ctx: click.Context, param: click.Parameter, value: str | None) -> str
         raise click.BadParameter(str(error)) from error
 
 
-_RULES = "RULE[,RULE...]"
+_RULE_LIST: dict[str, Any] = {
+    "multiple": True,
+    "callback": _words,
+    "metavar": "RULE[,RULE...]",
+    "shell_complete": completing.rules,
+}
 
 
 @dataclass(frozen=True)
@@ -85,9 +92,9 @@ output_options = options_of(
 
 @click.command(cls=ReasonsByEquals, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("paths", nargs=-1, type=click.Path())
-@click.option("--select", multiple=True, callback=_words, metavar=_RULES, help="Check these rules and no others.")
-@click.option("--extend-select", multiple=True, callback=_words, metavar=_RULES, help="Check these rules too.")
-@click.option("--ignore", multiple=True, callback=_words, metavar=_RULES, help="Leave out these rules.")
+@click.option("--select", **_RULE_LIST, help="Check these rules and no others.")
+@click.option("--extend-select", **_RULE_LIST, help="Check these rules too.")
+@click.option("--ignore", **_RULE_LIST, help="Leave out these rules.")
 @output_options
 @fix_options
 @click.option(

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from msalint.cli import completing
+
 if TYPE_CHECKING:
     from msalint.keys import Key
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("name", metavar="[KEY]", required=False)
+@click.argument("name", metavar="[KEY]", required=False, shell_complete=completing.key)
 @click.option("--output-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(name: str | None, output_format: str) -> int:
     """List the keys of [tool.msalint], or show what one of them means."""

@@ -6,9 +6,11 @@ import json
 
 import click
 
+from msalint.cli import completing
+
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("word", metavar="CODE", required=False)
+@click.argument("word", metavar="CODE", required=False, shell_complete=completing.rule)
 @click.option("--all", "everything", is_flag=True, help="All rules: a line each, or every page as JSON.")
 @click.option("--output-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(word: str | None, everything: bool, output_format: str) -> int:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("targets", nargs=-1, required=True, metavar="FILE[::NAME]...")
+@click.argument("targets", nargs=-1, required=True, type=click.Path(), metavar="FILE[::NAME]...")
 @click.option("--summary", is_flag=True, help="Count the attention sites of files and folders, and those understood.")
 def command(targets: tuple[str, ...], summary: bool) -> int:
     """Show each line of a function or module with the axes of its value. NAME is `function` or `Class.method`.
