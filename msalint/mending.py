@@ -14,7 +14,7 @@ from msalint.documents.shown import Shown
 from msalint.fix import ROUNDS, applicable
 from msalint.fix_document import fix_document
 from msalint.project import Project
-from msalint.rewrite import RewriteError, replace_file
+from msalint.rewrite import ChangedMeanwhileError, RewriteError, replace_file
 from msalint.settings import Settings
 from msalint.source import Source, SourceError, decode
 
@@ -101,7 +101,11 @@ class Writing:
     _refused: set[str] = field(default_factory=set)
 
     def write(self, files: Iterable[Mended]) -> bool:
-        """Write changed files, each whole or not at all; whether any was. One that has two names is written once."""
+        """Write changed files, each whole or not at all. One that has two names is written once.
+
+        Whether any holds something else now than what was checked: one that was written, or that someone else changed.
+        """
+        changed = False
         written: set[str] = set()
         for one in files:
             target = os.path.realpath(one.path)
@@ -115,9 +119,10 @@ class Writing:
                     written.add(target)
                 self.mended += one.diagnostics
             except RewriteError as error:
+                changed = changed or isinstance(error, ChangedMeanwhileError)
                 self._refused.add(one.path)
                 self.complaints[one.path] = (*one.complaints, str(error))
-        return bool(written)
+        return changed or bool(written)
 
 
 def as_diff(one: Mended, named: bool = True) -> str:

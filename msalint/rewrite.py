@@ -12,6 +12,10 @@ class RewriteError(Exception):
     """A file that was left as it was; the message says why."""
 
 
+class ChangedMeanwhileError(RewriteError):
+    """A file that no longer holds what its new content was made from."""
+
+
 def replace_file(
     path: str | os.PathLike[str], data: bytes, expected: bytes | None = None, *, durable: bool = True
 ) -> None:
@@ -52,7 +56,7 @@ def _refuse_unwritable(target: str, before: os.stat_result | None) -> None:
 def _refuse_changed(target: str, expected: bytes) -> None:
     with open(target, "rb") as file:
         if file.read() != expected:
-            raise RewriteError("this file was changed by someone else in the meantime, so it was left alone")
+            raise ChangedMeanwhileError("this file was changed by someone else in the meantime, so it was left alone")
 
 
 def _written_beside(target: str, data: bytes, before: os.stat_result | None, durable: bool) -> str:

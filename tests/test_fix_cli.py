@@ -13,6 +13,7 @@ import pytest
 
 from msalint import fix
 from msalint.processes import FEW_FILES
+from msalint.rewrite import replace_file
 from tests.test_cli import Done, Run, msalint_, piped, write
 
 __all__ = ["msalint_"]
@@ -422,3 +423,17 @@ def test_a_pipe_is_checked_and_not_written(msalint_: Run, tmp_path: Path) -> Non
     writer.wait(30)
     assert done.code == 1 and "pipe:16:16: MSA101" in done.out
     assert stat.S_ISFIFO(os.stat("pipe").st_mode)
+
+
+def test_what_is_reported_of_a_file_that_someone_else_mended_is_what_it_holds_now(
+    msalint_: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def beaten_to_it(path: str, data: bytes, expected: bytes | None = None) -> None:
+        Path(path).write_bytes(data)
+        replace_file(path, data, expected)
+
+    monkeypatch.setattr("msalint.mending.replace_file", beaten_to_it)
+    write("a.py", VIEW)
+    done = msalint_("--fix")
+    assert done.code == 2 and "a.py: this file was changed by someone else in the meantime" in done.err
+    assert "MSA101" not in done.out and read("a.py").decode() == VIEWED
