@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterable
 
-MATTER = (".py", ".ipynb", ".md", ".rst")
+MATTER = (".py", ".ipynb", ".md", ".markdown", ".mdx", ".rst")
 MATTER_BY_NAME = ("pyproject.toml", "msalint.toml", ".gitignore")
 GLANCE = 200
 """Milliseconds between two looks at what the system has reported."""
@@ -46,5 +46,8 @@ def next_change(paths: Iterable[str], others: Iterable[str]) -> Generator[frozen
 
 
 def concerns(path: str) -> bool:
-    """Whether a changed file may change what a check of its folder finds."""
-    return path.endswith(MATTER) or os.path.basename(path) in MATTER_BY_NAME
+    """Whether a changed file may change what a check of its folder finds; what a check puts into its cache does not."""
+    folder, name = os.path.split(path)
+    if name == ".gitignore" and os.path.exists(os.path.join(folder, "CACHEDIR.TAG")):
+        return False
+    return path.endswith(MATTER) or name in MATTER_BY_NAME

@@ -14,6 +14,9 @@ from pathlib import Path
 import pytest
 
 from msalint import cli
+from msalint.documents.kinds import PROSE
+from msalint.files import CODE
+from msalint.runner import Request, run
 from msalint.watching import concerns
 
 pytest.importorskip("watchfiles")
@@ -144,6 +147,19 @@ def test_fixes_are_made_and_the_watch_goes_on(tmp_path: Path, start: Start) -> N
 )
 def test_which_files_matter(name: str, matters: bool) -> None:
     assert concerns(name) is matters
+
+
+def test_every_kind_of_document_matters() -> None:
+    assert all(concerns(f"a{ending}") for ending in (*CODE, *PROSE))
+
+
+def test_the_cache_of_the_first_check_is_no_change(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(IDLE)
+    run(Request((str(tmp_path),), cached=True, cache_dir=str(tmp_path / "cache")))
+    made = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+    assert any(path.name == ".gitignore" for path in made)
+    assert not any(concerns(str(path)) for path in made)
+    assert concerns(str(tmp_path / ".gitignore"))
 
 
 def test_without_the_library_it_is_told(
