@@ -180,3 +180,22 @@ def test_a_folder_named_like_a_module(tmp_path: Path) -> None:
     (tmp_path / "package.py" / "inner.py").write_text(NEIGHBOUR)
     done = check(tmp_path)
     assert done.returncode == 1 and done.stdout.startswith(os.path.join("package.py", "inner.py"))
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no such device here")
+@pytest.mark.parametrize("command", [["check", "a.py"], ["check", "--fix", "-"], ["rule", "MSA101"], ["config"]])
+def test_a_full_disk_behind_stdout_is_told(command: list[str], tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(NEIGHBOUR)
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "msalint", *command],
+            cwd=tmp_path,
+            input=NEIGHBOUR,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == "error: can't write the output: No space left on device"
+    assert "Traceback" not in done.stderr and "fault of msalint" not in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -87,6 +88,7 @@ def run(arguments: Sequence[str]) -> int:
             reconfigure(errors="backslashreplace")
     try:
         result = main.main(args=list(arguments), prog_name="msalint", standalone_mode=False)
+        sys.stdout.flush()
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
     except click.ClickException as error:
@@ -98,9 +100,20 @@ def run(arguments: Sequence[str]) -> int:
         # The reader (`head`) has gone; so must what Python would still write to it on its way out.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            return _fault(error)
+        # What is left in the buffer would fail once more on the way out.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        click.echo(f"error: can't write the output: {error.strerror}", err=True)
+        return USAGE_ERROR
     except Exception as error:
         return _fault(error)
     return result if isinstance(result, int) else 0
+
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""Why stdout takes no more: a full disk, a quota, a limit, a device that fails."""
 
 
 def _fault(error: Exception) -> int:
