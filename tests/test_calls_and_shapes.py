@@ -14,7 +14,7 @@ import torch.nn.functional as F
 
 def _axes(text: str, target: str, name: str) -> str:
     """What is drawn for the last value of this name in a function."""
-    lines = [line.split(maxsplit=2) for line in draw(HEAD + text, "net.py", target).splitlines()]
+    lines = [line.split(maxsplit=2) for line in draw(HEAD + text, "net.py", target).text.splitlines()]
     return next(words[2] for words in reversed(lines) if len(words) > 2 and words[1] == name)
 
 
@@ -42,7 +42,7 @@ def scores(x, y):
     out = stacked(*y.shape)
     return F.softmax(x @ x.transpose(1, 2), dim=-1), out
 """
-    assert not draw(HEAD + text, "net.py", "scores").count("(1, 9)")
+    assert not draw(HEAD + text, "net.py", "scores").text.count("(1, 9)")
 
 
 def test_a_mask_of_unknown_shape_stays_so_where_it_is_multiplied() -> None:

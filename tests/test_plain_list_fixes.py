@@ -277,3 +277,21 @@ def test_a_dict_that_is_filled_under_a_local_name_is_mended_where_it_was_made() 
     init = "for name in ('query', 'key'):\n    layers[name] = Tensors(width)\nself.blocks = layers"
     text = written(init, "x = self.blocks['query'](x)", made="layers = {'value': Tensors(width)}")
     assert "layers = nn.ModuleDict({'value': Tensors(width)})" in apply(text, [finding(text)]).text
+
+
+@pytest.mark.parametrize("target", ["self.blocks = self.others", "self.others = self.blocks"])
+def test_a_list_under_two_names_is_mended_if_asked(target: str) -> None:
+    text = written("", "x = self.blocks[0](x)", made=f"{target} = [Tensors(width)]")
+    found = [one for one in lint_source(text) if one.code == "MSA404"][-1]
+    assert found.fix is not None and found.fix.safety is Safety.UNSAFE
+    assert f"{target} = nn.ModuleList([Tensors(width)])" in apply(text, [found]).text
+
+
+def test_one_of_two_lists_is_mended_if_asked() -> None:
+    made = "self.blocks = [Tensors(width)] if width else []"
+    text = written("", "for block in self.blocks:\n    x = block(x)", made=made)
+    found = finding(text)
+    assert found.fix is not None and found.fix.safety is Safety.UNSAFE
+    wrapped = apply(text, [found]).text
+    assert "self.blocks = nn.ModuleList([Tensors(width)]) if width else []" in wrapped
+    assert same(outcome(text), outcome(wrapped))

@@ -74,13 +74,16 @@ def _home(program: Program, plain: Plain) -> _Home | None:
             if isinstance(function, n.FunctionDef):
                 for part in function.walk():
                     if isinstance(part, n.Assign):
-                        targets = [target for target, value in _pairs(part) if value is plain.at]
-                        if targets and all(
-                            _is_self(one, plain.attribute) or isinstance(one, n.Name) for one in targets
-                        ):
+                        targets = [target for target, value in _pairs(part) if _gives(value, plain.at)]
+                        if any(_is_self(one, plain.attribute) or isinstance(one, n.Name) for one in targets):
                             local = next((one.id for one in targets if isinstance(one, n.Name)), None)
                             return _Home(owner, function, part, local)
     return None
+
+
+def _gives(value: n.Expr, at: object) -> bool:
+    """Whether a value is the list, or one of two of which it is one."""
+    return value is at or (isinstance(value, n.IfExp) and (_gives(value.body, at) or _gives(value.orelse, at)))
 
 
 def _is_self(node: n.Node, attribute: str) -> bool:
@@ -185,7 +188,8 @@ class _Uses:
         held = self.known.holds_modules(at, scope)
         if isinstance(at, n.Name):
             held = held and None  # What is added to the local list later on would not come into the module list.
-        return _worst([_of(held, at), self._keys(at), self._after_base_init()])
+        alone = YES if len(self.home.statement.targets) == 1 else PERHAPS
+        return _worst([_of(held, at), self._keys(at), self._after_base_init(), (alone, at)])
 
     def _keys(self, at: n.Expr) -> Verdict:
         if not self.keyed:
