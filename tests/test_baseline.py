@@ -252,3 +252,10 @@ def test_wrong_use_is_told(here: Path, capsys: pytest.CaptureFixture[str], argum
     code, found, err = lint(capsys, *arguments)
     assert (code, found) == (2, [])
     assert said in err
+
+
+def test_a_baseline_that_an_editor_saved_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "b.json"
+    entry = b'{"code": "MSA101", "in": "f", "line": "x", "count": 2}'
+    path.write_bytes(b'\xef\xbb\xbf{"version": 1,\r\n "files": {"a.py": [' + entry + b"]}}\r\n")
+    assert list(read_baseline(str(path)).entries.values()) == [2]
