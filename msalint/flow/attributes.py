@@ -183,6 +183,9 @@ class Attributes:
         stored = self.state.attributes.get((instance.key, name))
         if stored == NONE and self.program.is_set_later(instance.cls, name):
             return Opaque(f"{instance.key}.{name}", name, source="attribute")
+        if isinstance(stored, Tensor) and any(self.state.size_of(axis).constant == 0 for axis in stored.axes):
+            # `torch.zeros(0, d)` keeps the place of what is learned, loaded or cached later.
+            return Opaque(f"{instance.key}.{name}", name, source="attribute")
         if stored is not None:
             return stored
         if name == "training":

@@ -34,6 +34,7 @@ from msalint.values import (
     Items,
     Layer,
     Library,
+    Many,
     Mapping_,
     Method,
     Opaque,
@@ -242,9 +243,21 @@ class Calls(Attributes, Iteration):
             self.bind(func.value, UNKNOWN, func)
             return NONE
         elif func.name == "insert" and len(given.args) > 1:
-            added = (given.args[1],)
+            return self._list_inserted(receiver, func, given)
         if len(receiver.items) < 256 and isinstance(func.value, (n.Name, n.Attr)):
             grown = replace(receiver, items=receiver.items + added)
+            self.bind(func.value, grown, func)
+        return NONE
+
+    def _list_inserted(self, receiver: Items, func: n.Attr, given: Arguments) -> Value:
+        """`layers.insert(0, layer)`."""
+        place, items = self.state.as_int(given.args[0]), receiver.items
+        grown: Value = Many(given.args[1], None, receiver.kind, receiver.at)
+        if place is not None:
+            grown = replace(receiver, items=(*items[:place], given.args[1], *items[place:]))
+        elif items:
+            grown = UNKNOWN
+        if isinstance(func.value, (n.Name, n.Attr)):
             self.bind(func.value, grown, func)
         return NONE
 

@@ -70,6 +70,8 @@ def guess_call(callee: Value, call: Invocation, receiver: Value | None) -> Value
             if isinstance(value, Function) and _is_eager(call):
                 return value
         return Opaque(name="attention_interface") if name == "get_interface" else UNKNOWN
+    if isinstance(callee, Library) and callee.path.startswith(("torch.linalg.", "torch.fft.", "torch.special.")):
+        return UNKNOWN
     if says(name, "divide", "divides", "divisible", "divisibility"):
         return _divided(call)
     if call.args and isinstance(call.args[0], (Condition, Mod)) and says(name, *_CHECKING):

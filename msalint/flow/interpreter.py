@@ -11,7 +11,7 @@ key that later tests of the same thing share, and the other answer gets a run of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from msalint.diagnostic import Site
@@ -641,6 +641,8 @@ class Interpreter(Calls, Targets):
     def _for(self, node: n.For) -> Left | None:
         iterable = self.eval(node.iter)
         values, length, exact = self.iterated(iterable, node.iter)
+        if not exact:
+            self._forget_counters(node)
         before, told = dict(self.frame.variables), len(self.state.facts)
         for value in values:
             self.bind(node.target, value, node.iter)
@@ -656,6 +658,19 @@ class Interpreter(Calls, Targets):
         if not exact:
             self.widen(before, length)
         return None
+
+    def _forget_counters(self, node: n.For) -> None:
+        """Numbers that the rounds of a loop change: one round stands for all, and finds another number each time."""
+        for part in (inner for statement in node.body for inner in statement.walk()):
+            targets = (
+                part.targets if isinstance(part, n.Assign) else (part.target,) if isinstance(part, n.AugAssign) else ()
+            )
+            for whole in targets:
+                for target in whole.items if isinstance(whole, n.Sequence_) else (whole,):
+                    if isinstance(target, n.Name) and isinstance(self.frame.variables.get(target.id), Int):
+                        self.frame.variables[target.id] = UNKNOWN
+                    elif isinstance(target, n.Attr) and _is_path(target) and isinstance(self.eval(target), Int):
+                        self.bind(target, UNKNOWN, node)
 
     def _with(self, node: n.With) -> Left | None:
         for item, target in zip(node.items, node.targets):
@@ -806,6 +821,16 @@ _EXECUTORS: dict[type, Callable[[Interpreter, Any], Left | None]] = {
     n.Flow: Interpreter._flow,
     n.Delete: Interpreter._nothing,
 }
+
+
+def _assigned(body: Iterable[n.Stmt]) -> Iterator[n.Expr]:
+    """What statements assign to, also those inside them."""
+    for part in (inner for statement in body for inner in statement.walk()):
+        if isinstance(part, n.Assign):
+            for whole in part.targets:
+                yield from whole.items if isinstance(whole, n.Sequence_) else (whole,)
+        elif isinstance(part, n.AugAssign):
+            yield part.target
 
 
 def _is_path(node: n.Expr) -> bool:

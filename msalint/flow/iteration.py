@@ -71,7 +71,7 @@ class Iteration(Shared):
         if isinstance(value, Items):
             if len(value.items) <= MAX_UNROLLED:
                 return value.items, Size.of(len(value.items)), True
-            return value.items[:1], Size.of(len(value.items)), False
+            return [self._typical(value.items)], Size.of(len(value.items)), False
         if isinstance(value, Many):
             return [value.element], value.length, False
         if isinstance(value, Mapping_):
@@ -86,6 +86,23 @@ class Iteration(Shared):
             return [Opaque(f"{value.key}[]", "", source=value.source)], None, False
         return [UNKNOWN], None, False
 
+    def _typical(self, items: Sequence[Value]) -> Value:
+        """What stands for each of many: the first where all are alike, else nothing that is known."""
+        first = items[0]
+        made = self._make_of(first)
+        return first if all(item == first or self._make_of(item) == made for item in items[1:]) else UNKNOWN
+
+    def _make_of(self, value: Value, depth: int = 4) -> object:
+        """What two layers, or objects built alike, have in common; None for what differs from all others."""
+        if isinstance(value, Layer):
+            return value.kind, value.args, tuple(self._make_of(child, depth - 1) for child in value.children)
+        if isinstance(value, (Instance, Items)) and depth > 0:
+            if isinstance(value, Items):
+                return tuple(self._make_of(item, depth - 1) for item in value.items)
+            kept = {name: held for (owner, name), held in self.state.attributes.items() if owner == value.key}
+            return value.cls, tuple((name, self._make_of(held, depth - 1)) for name, held in sorted(kept.items()))
+        return value
+
     def widen(self, before: dict[str, Value], length: Size | None) -> None:
         """After one round of many: lists that grew hold as many alike, numbers that changed are not known."""
         variables = self.frames[-1].variables
@@ -94,7 +111,8 @@ class Iteration(Shared):
             if old is None or old is value or old == value:
                 continue
             if isinstance(old, Items) and isinstance(value, Items) and len(value.items) > len(old.items):
-                variables[name] = Many(value.items[-1], length if not old.items else None, value.kind, value.at)
+                element = self._typical((value.items[-1], *old.items))
+                variables[name] = Many(element, length if not old.items else None, value.kind, value.at)
             elif isinstance(value, Int):
                 variables[name] = UNKNOWN
             elif isinstance(old, Tensor) and isinstance(value, Tensor):
@@ -227,13 +245,27 @@ class Iteration(Shared):
         if all(isinstance(arg, Items) for arg in args):
             columns = [arg.items for arg in args if isinstance(arg, Items)]
             return Items(tuple(Items(row) for row in zip(*columns)), "list")
+        if any(isinstance(arg, Items) and len(arg.items) <= MAX_UNROLLED for arg in args):
+            return self._zip_with_few(args, node)
         row: list[Value] = []
         length: Size | None = None
         for arg in args:
             values, count, _ = self.iterated(arg, node)
-            row.append(values[0] if values else UNKNOWN)
+            row.append(self._typical(values) if values else UNKNOWN)
             length = length or count
         return Many(Items(tuple(row)), length)
+
+    def _zip_with_few(self, args: list[Value], node: n.Node) -> Value:
+        """`zip(past, (k, v))`: as many rows as the shortest known list has; the others are taken to have so many."""
+        rounds = min(len(arg.items) for arg in args if isinstance(arg, Items))
+        columns = []
+        for arg in args:
+            if isinstance(arg, Items):
+                columns.append(arg.items[:rounds])
+            else:
+                values, _, _ = self.iterated(arg, node)
+                columns.append(((values[0] if values else UNKNOWN),) * rounds)
+        return Items(tuple(Items(row) for row in zip(*columns)), "list")
 
     def _enumerate(self, value: Value, node: n.Node) -> Value:
         if isinstance(value, Items):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from msalint.diagnostic import Site
-from msalint.ops.axes import cut_axis, dense_like, drop_axis, insert_axis, set_aside, vague
+from msalint.ops.axes import cut_axis, dense_like, drop_axis, insert_axis, new_axis, set_aside, vague
 from msalint.ops.hiding import cleared_by
 from msalint.ops.mask_order import tell_tiled_for_scores
 from msalint.ops.masking import filled_cells
@@ -113,11 +113,22 @@ def _walk(state: State, tensor: Tensor, items: list[Item], taking: int, ellipsis
         elif isinstance(item, Range):
             tensor = sliced(state, tensor, place, item)
             place += 1
-        elif _may_be_tensor(item):
+        elif isinstance(item, (Items, Many)) and sum(isinstance(one, (Items, Many)) for one in items) == 1:
+            tensor = _picked(tensor, place, item)
+            place += 1
+        elif _may_be_tensor(item) or isinstance(item, (Items, Many)):
             return vague(tensor)
         else:
             tensor = drop_axis(tensor, place)
     return tensor
+
+
+def _picked(tensor: Tensor, place: int, item: Items | Many) -> Tensor:
+    """One axis by a list of positions: so many of them, in the order of the list."""
+    count = Size.of(len(item.items)) if isinstance(item, Items) else item.length
+    without = drop_axis(tensor, place)
+    axes = (*without.axes[:place], new_axis(count), *without.axes[place:])
+    return replace(dense_like(without, axes, without.lead), traits=_shifted(without.traits))
 
 
 def _may_be_tensor(item: Item) -> bool:

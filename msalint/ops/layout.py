@@ -606,7 +606,7 @@ def _expanded(call: Invocation, tensor: Tensor, sizes: list[Size | None]) -> Ten
                 tensor = replace(tensor, layout=None)
                 continue
             axes.append(old)
-            if old and size is not None and call.state.unify(call.state.size_of(old), size) is False:
+            if old and size is not None and _never_expands(call.state, call.state.size_of(old), size):
                 call.state.emit(
                     SizesDisagree(
                         call.at,
@@ -620,6 +620,15 @@ def _expanded(call: Invocation, tensor: Tensor, sizes: list[Size | None]) -> Ten
             axes.append(_expanded_axis(size))
             call.state.copies.update({atom.ident: call.at for atom in axes[-1]})
     return with_axes(tensor, axes, tensor.layout)
+
+
+def _never_expands(state: State, size: Size, wanted: Size) -> bool:
+    """Whether an axis is known to be neither of the size that it is expanded to nor of size 1."""
+    if size.constant is None:
+        # A size known by name may be 1, all the more where it was found unequal: `if a.size(0) != b.size(0): a.expand`
+        verdict = state.relations.compare(size, wanted)
+        return False if verdict.never else state.unify(size, wanted) is False
+    return state.unify(size, wanted) is False
 
 
 @op("repeat tile", on="method torch")
@@ -902,6 +911,9 @@ def cat(call: Invocation) -> Value | None:
     if any(found is None for found in located):
         return _joined_traits(vague(best), tensors)
     known = [found for found in located if found is not None]
+    if len({len(tensor.axes) for tensor, _ in known if tensor.lead is None}) > 1:
+        # torch joins only what has the same rank: one of these is not as it was taken to be.
+        return _joined_traits(vague(best), tensors)
     first, place = known[tensors.index(best)]
     sizes = [call.state.size_of(t.axes[p]) for t, p in known]
     total = sizes[0]

@@ -51,11 +51,12 @@ def reduced_dtype(name: str, dtype: str | None) -> str | None:
 
 @op("sum mean amax amin prod logsumexp norm std var all any nansum nanmean argmax argmin count_nonzero")
 @op("logsumexp", on="special")
+@op("norm vector_norm", on="linalg")
 def reduce(call: Invocation) -> Value | None:
     tensor = call.tensor()
     if tensor is None:
         return None
-    position = 2 if call.name == "norm" else 1
+    position = 2 if call.name in {"norm", "vector_norm"} else 1
     place = call.integer(position, "dim")
     if place is not None and place >= 0:
         call.state.pool(tensor, place, call.at)

@@ -20,13 +20,14 @@ PATHS: dict[str, Operation] = {}
 METHODS: dict[str, Operation] = {}
 """Methods of a tensor by name; the tensor is the first argument."""
 
-_PLACES = {"torch": "torch.", "F": "torch.nn.functional.", "special": "torch.special."}
+_PLACES = {"torch": "torch.", "F": "torch.nn.functional.", "special": "torch.special.", "linalg": "torch.linalg."}
 
 
 def op(names: str, *, on: str = "torch method") -> Callable[[Operation], Operation]:
     """Enter an operation under each of `names` (parted by spaces) in the tables that `on` lists.
 
-    `on` holds "torch", "F", "special", "method", or full names such as "einops.rearrange" (then `names` is empty).
+    `on` holds "torch", "F", "special", "linalg", "method", or full names such as "einops.rearrange" (then `names` is
+    empty).
     A method gets its tensor as the first argument, so one function serves `torch.softmax(x, 1)` and `x.softmax(1)`.
     A name that ends in `_` works in place: the result is the tensor, with the memory and the dtype that it has.
     """
