@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from msalint.facts import MhaCalled
-from msalint.rule import Diagnostic, Fix, Iterator, Level, Meta, Rule, Safety, append_argument, on, step
+from msalint.rule import Diagnostic, Fix, Iterator, Level, Meta, Rule, Safety, Site, append_argument, on, step
 
 ON_PURPOSE = re.compile(
     r"inter.?sample|(across|over|between|cross).?(batch|sample)|batch.?(former|mix|attention)", re.IGNORECASE
@@ -62,7 +62,8 @@ class MhaLayout(Rule):
     ## Known limits
     The layout of the input must be told by the code: by names in an unpacked shape, by an annotation, by an einops
     pattern, or by what is done with the output: a sequence is averaged or summed over, or its first place taken, a
-    batch is not. An input of two axes has no batch; an unknown layout is left alone, and so is attention between
+    batch is not. The finding stands where the layer is built, in the same file and with no word of `batch_first`, and
+    else where it is called. An input of two axes has no batch; an unknown layout is left alone, and so is attention between
     samples that is named so.
 
     ## References
@@ -86,26 +87,30 @@ class MhaLayout(Rule):
         if not pooled and fact.input_layout in {None, "batch" if fact.batch_first else "seq"}:
             return
         takes = "batch first" if fact.batch_first else "sequence first"
+        built = _to_be_built_otherwise(fact)
         yield self.report(
-            fact.at,
-            f"this nn.{fact.kind} takes its input {takes} but {_gets(fact)}: the samples of a batch attend to each"
-            " other, and the tokens of one sample do not",
-            trail=step(fact.built_at, f"built {takes} here")
+            built or fact.at,
+            f"{f'this makes nn.{fact.kind} take' if built else f'this nn.{fact.kind} takes'} its input {takes} but"
+            f" {_gets(fact)}: the samples of a batch attend to each other, and the tokens of one sample do not",
+            trail=(step(fact.at, "called here") if built else step(fact.built_at, f"built {takes} here"))
             + step(fact.pooled_at if pooled else None, "its second axis is reduced here, as the sequence"),
             help="give it the input batch first" if fact.batch_first else "build it with `batch_first=True`",
-            fix=_batch_first(fact),
+            fix=Fix("add `batch_first=True`", (append_argument(built, "batch_first=True"),), Safety.UNSAFE)
+            if built
+            else None,
         )
 
 
 def _gets(fact: MhaCalled) -> str:
     if fact.input_layout is None:
-        return "the second axis is used as the sequence"
+        return "its second axis is used as the sequence"
     first, second = fact.batch_name, fact.seq_name
-    return f"gets ({first}, {second}, ...)" if fact.input_layout == "batch" else f"gets ({second}, {first}, ...)"
+    return f"it gets ({first}, {second}, ...)" if fact.input_layout == "batch" else f"it gets ({second}, {first}, ...)"
 
 
-def _batch_first(fact: MhaCalled) -> Fix | None:
+def _to_be_built_otherwise(fact: MhaCalled) -> Site | None:
+    """Where the layer is built, if nobody chose a layout there: then that is the place to choose one."""
     built = fact.built_at
     if fact.batch_first or built is None or built.filename != fact.at.filename or "batch_first" in built.text:
         return None
-    return Fix("add `batch_first=True`", (append_argument(built, "batch_first=True"),), Safety.UNSAFE)
+    return built
