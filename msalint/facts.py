@@ -333,6 +333,8 @@ class MaskFilled(Fact):
     half: bool = False
     inverted: bool = False
     made_at: Site | None = None
+    taken_at: Site | None = None
+    """The expression that the mask's name took its value from, for this fill alone."""
     softmaxed_at: Site | None = None
     scores_site: Site | None = None
     bounded: bool = False
@@ -679,6 +681,8 @@ class SdpaCalled(Fact):
     """It is a float one, added to the scores."""
     mask_name: str = ""
     mask_made_at: Site | None = None
+    mask_taken_at: Site | None = None
+    """Of an inverted mask: the expression that its name took its value from, for this call alone."""
     scale_given: bool = False
     scaling: Scaling | None = None
     dropout_always_on: bool = False
@@ -748,6 +752,8 @@ class MaskArgument:
     uses: tuple[MaskUse, ...] = ()
     additive: bool = False
     """A float mask, added to the scores."""
+    taken_at: Site | None = None
+    """Of an inverted mask: the expression that its name took its value from, for this call alone."""
 
 
 @dataclass(frozen=True)

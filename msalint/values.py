@@ -306,6 +306,10 @@ class Partial(Value):
     function: Value
     args: tuple[Value, ...]
     kwargs: tuple[tuple[str, Value], ...]
+    sites: tuple[tuple[str, Site], ...] = field(default=(), compare=False)
+    """The places of `kwargs`."""
+    body: Any = field(default=None, compare=False)
+    """The function that it is made in."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -532,6 +536,8 @@ class MaskUse:
     in_place: bool = False
     fill_name: str = ""
     scores_site: Site | None = None
+    taken_at: Site | None = field(default=None, compare=False)
+    """Of a mask that fills what it is to keep: the expression that its name took its value from, for this use alone."""
     onto: tuple[Axis, ...] = field(default=(), compare=False)
     """The axes that it was put on, which may have changed places since; () where their number is not known."""
 

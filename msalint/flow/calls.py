@@ -14,6 +14,7 @@ from msalint.flow.given import class_given, holder_given
 from msalint.flow.guesses import INTERFACES, attention_interface, guess_call
 from msalint.flow.iteration import Iteration
 from msalint.flow.program import Program, decorator_names, is_kernel
+from msalint.flow.taken import taken_at
 from msalint.ops import layers
 from msalint.ops.contraction import multiply
 from msalint.ops.indexing import Range
@@ -88,6 +89,7 @@ class Calls(Attributes, Iteration):
     program: Program
     frames: list[Frame]
     reached: set[int]
+    passed: set[int]
     instances: int
 
     if TYPE_CHECKING:
@@ -338,7 +340,13 @@ class Calls(Attributes, Iteration):
             call,
             given.open,
             self.input_at_hand,
+            self.taken_for,
         )
+
+    def taken_for(self, site: Site | None) -> Site | None:
+        """The expression that a name, used here and nowhere else, took its value from."""
+        frame = self.frames[-1]
+        return taken_at(frame.node, site, self.passed, frame.module.imports)
 
     def input_at_hand(self) -> str:
         """The name of an input, or of what was projected from one, among the variables here; "" if there is none."""
@@ -373,7 +381,9 @@ class Calls(Attributes, Iteration):
             inner.args = [*callee.args, *given.args]
             inner.sites = [node] * len(callee.args) + given.sites
             inner.kwargs = {**dict(callee.kwargs), **given.kwargs}
-            inner.keyword_sites = {**{k: node for k, _ in callee.kwargs}, **given.keyword_sites}
+            # What was given in this same call of the function may be changed there.
+            places = dict(callee.sites) if callee.body is self.frames[-1].node else {}
+            inner.keyword_sites = {**{k: places.get(k, node) for k, _ in callee.kwargs}, **given.keyword_sites}
             inner.open = given.open
             return self.call_value(callee.function, inner, node)
         plain = not given.kwargs and not given.open

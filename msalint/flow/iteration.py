@@ -192,7 +192,8 @@ class Iteration(Shared):
         if name == "isinstance":
             return self._isinstance(args, node)
         if name == "partial" and args:
-            return Partial(args[0], tuple(args[1:]), tuple(given.kwargs.items()))
+            sites = tuple(given.keyword_sites.items())
+            return Partial(args[0], tuple(args[1:]), tuple(given.kwargs.items()), sites, self.frames[-1].node)
         if name in {"deepcopy", "copy", "cast"} and args:
             return _copied(args[-1])
         if name == "dict":

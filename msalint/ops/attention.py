@@ -124,6 +124,7 @@ def attend(call: Invocation, signature: Signature) -> Value | None:
             mask_additive=is_additive(state, mask),
             mask_name=mask_tensor.traits.name if mask_tensor else "",
             mask_made_at=mask_tensor.traits.cells.at if mask_tensor and mask_tensor.traits.cells else None,
+            mask_taken_at=call.taken_at(mask_site) if wrong_way(region) else None,
             scale_given=scale is not None and scale != NONE,
             scaling=_scaling(state, query, key, scale, scale_site),
             dropout_always_on=drops_in_eval(state, rate),

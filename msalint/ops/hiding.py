@@ -82,6 +82,7 @@ def _filled(
         half=state.half_in_sight or scores.dtype == "half",
         inverted=is_inverted(hidden),
         made_at=cells.at if cells is not None else None,
+        taken_at=use.taken_at,
         softmaxed_at=normalised.at,
         scores_site=use.scores_site,
         bounded=scores.traits.bounded,

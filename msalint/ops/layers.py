@@ -468,7 +468,8 @@ def attention_layer(call: Invocation, layer: Layer) -> Value | None:
         additive = is_additive(state, value)
         if layer.kind == "MultiheadAttention" and name == "attn_mask":
             tell_tiled_for_layer(state, state.as_size(layer.get("num_heads")), query, value, call.at)
-        masks.append(MaskArgument(name, site, hidden, wrong_way(hidden), label, made_at, additive=additive))
+        taken = call.taken_at(site) if wrong_way(hidden) else None
+        masks.append(MaskArgument(name, site, hidden, wrong_way(hidden), label, made_at, (), additive, taken))
     first = batch_first_of(state, layer)
     inputs = [call.tensor(i, names[i]) for i in range(_BESIDE_QUERY.get(layer.kind, 1))]
     layout, batch_name, seq_name = common_layout(state, inputs)

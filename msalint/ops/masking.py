@@ -96,13 +96,15 @@ def filled(
             tell_off_device(state, mask_tensor, call.at)
         return tensor.with_traits(cells=filled_cells(traits.cells, region, fill, call.at))
     rest = 3 - mask_place - fill_place
+    mask_site = call.site(mask_place, "mask" if how == "masked_fill" else "condition")
     use = MaskUse(
         call.at,
         how,
         region,
         fill,
         mask_tensor or mask or Opaque(),
-        mask_site=call.site(mask_place, "mask" if how == "masked_fill" else "condition"),
+        mask_site=mask_site,
+        taken_at=call.taken_at(mask_site) if region is not None and region.meaning == "keep" else None,
         fill_site=call.site(fill_place, "value" if how == "masked_fill" else "other"),
         in_place=call.name.endswith("_"),
         fill_name=_fill_name(value),

@@ -96,6 +96,8 @@ class Invocation:
     """A `*args` or `**kwargs` whose contents are not known was passed."""
     beside: Callable[[], str] | None = None
     """Asks for the name of an input, or of what was made of one, that is at hand where the call stands."""
+    taken: Callable[[Site | None], Site | None] | None = None
+    """Asks for the expression that a name, used as an argument, took its value from for this call alone."""
 
     def use_torch_keywords(self) -> None:
         """Give arguments in numpy's words, which torch understands too, under its own: `axis=`, `keepdims=`."""
@@ -120,6 +122,10 @@ class Invocation:
     def tensor(self, position: int = 0, keyword: str = "") -> Tensor | None:
         """An argument as a tensor."""
         return self.state.as_tensor(self.get(position, keyword))
+
+    def taken_at(self, site: Site | None) -> Site | None:
+        """Where the value of a name that stands at `site` was taken for this use alone."""
+        return self.taken(site) if self.taken is not None else None
 
     def receiver(self) -> Site:
         """The place of the first argument, or of the call."""

@@ -73,10 +73,10 @@ class SdpaDropoutAlwaysOn(Rule):
         if not fact.dropout_always_on or fact.dropout_said_so:
             return
         yield self.report(
-            fact.at,
+            fact.dropout_site or fact.at,
             "the kernel does not know the module's mode, and its dropout rate is not 0 in eval mode: attention weights"
             " are dropped there too",
-            trail=step(fact.dropout_site, "the rate, with no test of `training`"),
+            trail=step(fact.at if fact.dropout_site else None, "the kernel is called here"),
             help="pass the rate only in training: `... if self.training else 0.0`",
             fix=_only_in_training(fact),
         )

@@ -62,9 +62,9 @@ class MhaLayout(Rule):
     ## Known limits
     The layout of the input must be told by the code: by names in an unpacked shape, by an annotation, by an einops
     pattern, or by what is done with the output: a sequence is averaged or summed over, or its first place taken, a
-    batch is not. The finding stands where the layer is built, in the same file and with no word of `batch_first`, and
-    else where it is called. An input of two axes has no batch; an unknown layout is left alone, and so is attention between
-    samples that is named so.
+    batch is not. The finding stands where the layer is built, in the same file and with no word of `batch_first`,
+    and else where it is called. An input of two axes has no batch; an unknown layout is left alone, and so is
+    attention between samples that is named so.
 
     ## References
     - [torch.nn.MultiheadAttention](https://docs.pytorch.org/docs/stable/generated/torch.nn.MultiheadAttention.html)

@@ -67,10 +67,10 @@ class SdpaMaskAndCausal(Rule):
             return
         sometimes = fact.mask_given is None
         yield self.report(
-            fact.at,
+            fact.causal_site or fact.at,
             f"attn_mask and is_causal=True exclude each other: {'given a mask, ' if sometimes else ''}this call raises,"
             " or depends on the kernel that torch picks",
-            trail=step(fact.mask_site, "the mask") + step(fact.causal_site, "the flag"),
+            trail=step(fact.mask_site, "the mask"),
             help="put the causal part into the mask and leave the flag off",
             fix=_flag_off(fact),
             level=Level.WARNING if sometimes else None,

@@ -100,7 +100,7 @@ class SdpaCausalLengths(Rule):
         if fact.joined_at is None or not FIXED.fullmatch(site.text) or any(map(_may_tell_lengths, fact.guards)):
             return
         yield self.report(
-            fact.at,
+            site,
             "is_causal aligns its mask to the upper left: with older keys in front, a new token sees the oldest key"
             " only, and not itself",
             trail=step(fact.joined_at, "older keys are joined in front here"),

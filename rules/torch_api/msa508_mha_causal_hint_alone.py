@@ -68,8 +68,8 @@ class MhaCausalHintAlone(Rule):
     def hint_without_mask(self, fact: MhaCalled) -> Iterator[Diagnostic]:
         for mask, flag in fact.hints_alone:
             yield self.report(
-                fact.at,
+                flag,
                 f"to nn.{fact.kind} the causal flag is only a hint about {mask}, which is not given: this call raises",
-                trail=step(flag, "the flag"),
+                trail=step(fact.at, "called here"),
                 help=f"pass `{mask}=nn.Transformer.generate_square_subsequent_mask(length)` beside it",
             )
