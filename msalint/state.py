@@ -160,6 +160,8 @@ class State:
     pooled: dict[Ident, Site] = field(default_factory=dict)
     """Axes that were averaged, summed or searched, or of which only the first or last place was kept."""
 
+    placed: dict[Ident, Site] = field(default_factory=dict)
+    """Axes along which a table of positions was added, one row for each place: the table, where it was."""
     copies: dict[Ident, Site] = field(default_factory=dict)
     """Atoms that count copies of what lies inside them, or in front of them: where the copies were made."""
 

@@ -17,8 +17,8 @@ def completed(facts: Iterable[Fact], state: State) -> Iterator[Fact]:
             continue  # softmax(scores * mask) * mask hides what the mask hides
         if isinstance(fact, TupleUsed) and id(fact.call) in state.taken_apart:
             yield replace(fact, taken_apart=True)
-        elif isinstance(fact, MhaCalled) and fact.second_axis in state.pooled:
-            yield replace(fact, pooled_at=state.pooled[fact.second_axis])
+        elif isinstance(fact, MhaCalled):
+            yield _layout_told(fact, state)
         elif isinstance(fact, Softmaxed) and id(fact.at) in state.scaled_late:
             yield replace(fact, scaled_late=True)
         elif isinstance(fact, Multiplied) and fact.head_axis is not None and not _is_weighed(fact, seen):
@@ -27,6 +27,16 @@ def completed(facts: Iterable[Fact], state: State) -> Iterator[Fact]:
             yield replace(fact, weighed=True)
         else:
             yield fact
+
+
+def _layout_told(fact: MhaCalled, state: State) -> MhaCalled:
+    """The call with what is done with its axes: one that positions count along, or that is pooled, is the sequence."""
+    if fact.second_axis in state.pooled:
+        fact = replace(fact, pooled_at=state.pooled[fact.second_axis])
+    first, second = (state.placed.get(axis) if axis else None for axis in (fact.first_axis, fact.second_axis))
+    if (first is None) != (second is None):
+        fact = replace(fact, placed_at=first or second, placed_first=first is not None)
+    return fact
 
 
 def _is_weighed(fact: Multiplied, facts: Iterable[Fact]) -> bool:

@@ -211,6 +211,8 @@ class Interpreter(Calls, Targets):
         if sign == "+":
             self._tell_row(b, right, left)
             self._tell_row(a, left, right)
+            self._note_positions(b, right, left)
+            self._note_positions(a, left, right)
         if sign == "-":
             truths.subtracted(self.state, left, right, at, (a, b), self.mixes_numpy())
         if sign == "@":
@@ -610,6 +612,18 @@ class Interpreter(Calls, Targets):
             return
         if positions.tells_positions(written.value, isinstance(written.value, n.Attr), self.state.context):
             self.state.emit(PositionRow(written, written.value.text, place))
+
+    def _note_positions(self, written: n.Node, value: Value, other: Value) -> None:
+        """`x + self.pe[:n]`: which axis of x the places are counted along."""
+        if not isinstance(value, Tensor) or value.lead is not None or not 2 <= len(value.axes) <= 3:
+            return
+        table = written.value if isinstance(written, n.Index) else written
+        if not isinstance(table, n.Expr) or not positions.tells_positions(table, value.traits.buffer, ()):
+            return
+        tensor = self.state.as_tensor(other)
+        axis = positions.axis_of_positions(self.state, value, tensor) if tensor is not None else None
+        if axis is not None:
+            self.state.placed.setdefault(axis[0].ident, written)
 
     def _return(self, node: n.Return) -> Left | None:
         self.frame.returned = self.eval(node.value) if node.value is not None else NONE

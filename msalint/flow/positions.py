@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msalint.shapes.axes import Axis
 from msalint.shapes.vocabulary import says
 from msalint.state import State, is_axis_symbol
 from msalint.syntax import nodes as n
@@ -30,6 +31,22 @@ def length_of_its_own(state: State, index: Value, other: Tensor) -> bool:
     fronts = state.fronts.get(other.lead, {}) if other.lead is not None else {}
     sizes = [*map(state.size_of, other.axes), *(state.relations.resolve(atom.size) for atom in fronts.values())]
     return any(state.relations.compare(size, one).certainly for one in sizes)
+
+
+def axis_of_positions(state: State, table: Tensor, other: Tensor) -> Axis | None:
+    """The axis of a tensor that a table, one row for each place, is laid on by a sum; of a table as wide as it."""
+    table, other = state.resolve(table), state.resolve(other)
+    if table.lead is not None or not 2 <= len(table.axes) <= 3 or not table.axes[-1]:
+        return None
+    counted = [place for place in range(-len(table.axes), -1) if table.axes[place]]
+    if len(counted) != 1:
+        return None
+    other = state.with_trailing(other, -counted[0])
+    axis = other.axes[counted[0]] if len(other.axes) >= -counted[0] else ()
+    rows = state.size_of(table.axes[counted[0]])
+    if len(axis) == 1 and rows.symbol is not None and is_axis_symbol(rows.symbol):
+        state.unify(state.size_of(axis), rows)  # as many rows as the code counts places: each place has its own
+    return axis if len(axis) == 1 else None
 
 
 def place_in(table: n.Index) -> n.Expr | None:

@@ -451,6 +451,8 @@ def attention_layer(call: Invocation, layer: Layer) -> Value | None:
     state = call.state
     names = _CALLS[layer.kind]
     query = call.tensor(0, names[0])
+    if query is not None and query.rank is None and len(query.axes) == 3:
+        query = state.bind_rank(query, 3)
     masks = []
     for place, name in enumerate(names):
         if "mask" not in name:
@@ -489,7 +491,8 @@ def attention_layer(call: Invocation, layer: Layer) -> Value | None:
             causal=False if causal is None else state.truth(causal),
             query_site=call.site(0, names[0]),
             unbatched=query is not None and query.rank == 2,
-            second_axis=_second_axis(state, query),
+            second_axis=_axis_from_left(state, query, 1),
+            first_axis=_axis_from_left(state, query, 0),
             hints_alone=_hints_alone(call, names),
             purpose=(*state.purpose(), layer.name),
         )
@@ -528,8 +531,13 @@ def _averaged(state: State, query: Tensor | None, key: Tensor | None, batch_firs
     return Tensor(None, (query.axes[1 - seq], query.axes[seq], key.axes[seq]), None)
 
 
-def _second_axis(state: State, query: Tensor | None) -> Ident | None:
-    axis = state.front_axis(query, 1) if query is not None else None
+def _axis_from_left(state: State, query: Tensor | None, place: int) -> Ident | None:
+    axis = state.front_axis(query, place) if query is not None else None
+    if query is not None and axis is not None and place == 1:
+        query = state.resolve(query)
+        last = query.axes[-2] if query.lead is not None and len(query.axes) > 1 else ()
+        if last and state.relations.compare(state.size_of(last), state.size_of(axis)).certainly:
+            axis = last  # `x.size(1)` is asked for: the input has a batch, and this is its second axis
     return axis[0].ident if axis is not None and len(axis) == 1 else None
 
 

@@ -83,8 +83,10 @@ class MhaLayout(Rule):
     def other_layout_than_built_for(self, fact: MhaCalled) -> Iterator[Diagnostic]:
         if fact.unbatched or fact.batch_first is None or any(map(ON_PURPOSE.search, fact.purpose)):
             return
-        pooled = fact.input_layout is None and not fact.batch_first and fact.pooled_at is not None
-        if not pooled and fact.input_layout in {None, "batch" if fact.batch_first else "seq"}:
+        used = fact.input_layout is None and not fact.batch_first
+        placed = fact.placed_at if used and not fact.placed_first else None
+        pooled = fact.pooled_at if used and placed is None else None
+        if not pooled and not placed and fact.input_layout in {None, "batch" if fact.batch_first else "seq"}:
             return
         takes = "batch first" if fact.batch_first else "sequence first"
         built = _to_be_built_otherwise(fact)
@@ -93,7 +95,8 @@ class MhaLayout(Rule):
             f"{f'this makes nn.{fact.kind} take' if built else f'this nn.{fact.kind} takes'} its input {takes} but"
             f" {_gets(fact)}: the samples of a batch attend to each other, and the tokens of one sample do not",
             trail=(step(fact.at, "called here") if built else step(fact.built_at, f"built {takes} here"))
-            + step(fact.pooled_at if pooled else None, "its second axis is reduced here, as the sequence"),
+            + step(placed, "positions are added along its second axis here")
+            + step(pooled, "its second axis is reduced here, as the sequence"),
             help="give it the input batch first" if fact.batch_first else "build it with `batch_first=True`",
             fix=Fix("add `batch_first=True`", (append_argument(built, "batch_first=True"),), Safety.UNSAFE)
             if built
