@@ -88,7 +88,7 @@ def container_kind(value: Value) -> str | None:
     """ "list", "tuple" or "dict" for a plain container; None for a module list or anything else."""
     if isinstance(value, (Items, Many)):
         return value.kind if value.kind in {"list", "tuple"} else None
-    return "dict" if isinstance(value, Mapping_) else None
+    return "dict" if isinstance(value, Mapping_) and value.kind == "dict" else None
 
 
 def elements(value: Value) -> tuple[Value, ...]:
@@ -97,7 +97,7 @@ def elements(value: Value) -> tuple[Value, ...]:
     if isinstance(value, Many):
         return (value.element,)
     if isinstance(value, Mapping_):
-        return tuple(item for _, item in value.entries)
+        return (*(item for _, item in value.entries), *((value.other,) if value.other is not None else ()))
     return ()
 
 

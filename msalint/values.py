@@ -221,15 +221,18 @@ class Many(Value):
 
 @dataclass(frozen=True)
 class Mapping_(Value):
-    """A dict of known string keys; `open` when it may hold others."""
+    """A dict of known string keys; `open` when it may hold others. `kind`: "dict", or "modules" of an nn.ModuleDict."""
 
     entries: tuple[tuple[str, Value], ...] = ()
     open: bool = True
     at: Site | None = field(default=None, compare=False)
     """Where it is written."""
+    other: Value | None = None
+    """What any key that is not named leads to, where all are alike."""
+    kind: str = "dict"
 
     def get(self, key: str) -> Value | None:
-        return dict(self.entries).get(key)
+        return dict(self.entries).get(key, self.other)
 
     def with_entry(self, key: str, value: Value) -> Mapping_:
         return replace(self, entries=(*((k, v) for k, v in self.entries if k != key), (key, value)))

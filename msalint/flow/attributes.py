@@ -230,7 +230,8 @@ class Attributes:
         if isinstance(value, Many) and not kept(value.element):
             return replace(value, element=UNKNOWN)
         if isinstance(value, Mapping_):
-            return replace(value, entries=tuple(entry for entry in value.entries if kept(entry[1])))
+            entries = tuple(entry for entry in value.entries if kept(entry[1]))
+            return replace(value, entries=entries, other=value.other if value.other and kept(value.other) else None)
         return value
 
     def set_attribute(self, receiver: Value, name: str, value: Value, at: n.Node) -> None:
@@ -315,7 +316,7 @@ def listed(value: Value) -> tuple[Value, ...]:
     if isinstance(value, Many):
         return (value.element,)
     if isinstance(value, Mapping_):
-        return tuple(item for _, item in value.entries)
+        return (*(item for _, item in value.entries), *((value.other,) if value.other is not None else ()))
     return ()
 
 

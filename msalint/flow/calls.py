@@ -182,9 +182,11 @@ class Calls(Attributes, Iteration):
             return self._super_call(name, given, node)
         if isinstance(receiver, Instance):
             return self._instance_call(receiver, name, given, node)
+        if isinstance(receiver, Mapping_) and name in {"items", "keys", "values"} and not given.args:
+            return entries_of(receiver, name)
         if isinstance(receiver, Mapping_) and name == "get" and given.args:
             key = given.args[0]
-            found = receiver.get(key.value) if isinstance(key, Const) and isinstance(key.value, str) else None
+            found = receiver.get(key.value) if isinstance(key, Const) and isinstance(key.value, str) else receiver.other
             return found or (given.args[1] if len(given.args) > 1 and not receiver.open else UNKNOWN)
         plain = not given.kwargs and not given.open
         holder = holder_given(self.program, self.frames[-1], receiver, name, given.args) if plain else None
@@ -598,6 +600,17 @@ class Calls(Attributes, Iteration):
 
 
 _LAYER_MODULES = ("torch.nn.", "torch.nn.modules.")
+
+
+def entries_of(mapping: Mapping_, part: str) -> Value:
+    """`mapping.items()`, `.keys()`, `.values()`."""
+
+    def of(key: Value, value: Value) -> Value:
+        return {"keys": key, "values": value}.get(part) or Items((key, value))
+
+    if mapping.other is not None:
+        return Many(of(UNKNOWN, mapping.other), kind="generator")
+    return UNKNOWN if mapping.open else Items(tuple(of(Const(k), v) for k, v in mapping.entries), "generator")
 
 
 def layer_kind(path: str) -> str | None:

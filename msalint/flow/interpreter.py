@@ -159,7 +159,7 @@ class Interpreter(Calls, Targets):
             return {0: value.output, 1: value.weights, -1: value.weights, -2: value.output}.get(index or 0, UNKNOWN)
         if isinstance(value, Mapping_) and len(items) == 1:
             key = items[0]
-            found = value.get(key.value) if isinstance(key, Const) and isinstance(key.value, str) else None
+            found = value.get(key.value) if isinstance(key, Const) and isinstance(key.value, str) else value.other
             return found or UNKNOWN
         if isinstance(value, (Items, Many, ShapeValue)):
             return indexing.of_sequence(self.state, value, items) or UNKNOWN

@@ -145,6 +145,7 @@ class Iteration(Shared):
         loop = node.loops[depth]
         values, length, exact = self.iterated(self.eval(loop.iter), loop.iter)
         results: list[Value] = []
+        keys: list[Value] = []
         for value in values:
             self.bind(loop.target, value, loop.iter)
             if not all(self.test(condition) for condition in loop.conditions):
@@ -154,12 +155,12 @@ class Iteration(Shared):
                 results += inner.items if isinstance(inner, Items) else (UNKNOWN,)
                 continue
             if node.key is not None:
-                self.eval(node.key)
+                keys.append(self.eval(node.key))
             results.append(self.eval(node.element))
             if node.kind in {"list", "generator"}:
                 self.note_shared(node)
         if node.kind == "dict":
-            return Mapping_(at=node)
+            return _mapping(keys, results, exact, node)
         kind = "list" if node.kind != "generator" else "generator"
         if exact:
             return Items(tuple(results), kind, node)
@@ -347,3 +348,14 @@ def _copied(value: Value) -> Value:
 
 def callable_value(value: Value) -> bool:
     return isinstance(value, (Function, ClassValue, Layer, Library, DType))
+
+
+def _mapping(keys: Sequence[Value], values: Sequence[Value], exact: bool, at: Site) -> Mapping_:
+    """What `{key: value for ...}` makes, each round under its key where that is known."""
+    if not values or len(keys) != len(values):
+        return Mapping_(at=at)
+    known = [(key.value, value) for key, value in zip(keys, values) if isinstance(key, Const)]
+    entries = [(key, value) for key, value in known if isinstance(key, str)]
+    if exact and len(entries) == len(values):
+        return Mapping_(tuple(entries), False, at)
+    return Mapping_((), True, at, values[0])

@@ -30,6 +30,7 @@ from msalint.values import (
     Items,
     Layer,
     Many,
+    Mapping_,
     Opaque,
     Tensor,
     Traits,
@@ -120,6 +121,9 @@ def build(call: Invocation, kind: str) -> Value:
         if isinstance(listed, Many):
             return Many(listed.element, listed.length, "modules")
         return Items((), "modules") if listed is None else Opaque()
+    modules = given.get("modules")
+    if kind == "ModuleDict" and isinstance(modules, Mapping_):
+        return replace(modules, kind="modules")
     for name in _SIZES:
         call.state.refuse_float(given.get(name), call.at)
     _tell_indivisible(call, kind, given)
