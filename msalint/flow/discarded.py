@@ -39,6 +39,8 @@ def lost_operation(expression: n.Expr, callee: Value) -> tuple[str, n.Expr] | No
         known = callee.path.startswith("torch.") and name in OPERATIONS
         return (name, first) if known and first is not None else None
     func = expression.func
+    if isinstance(func, n.Attr) and func.name == "add" and len(expression.args) == 1:
+        return "+", func.value
     return (func.name, func.value) if isinstance(func, n.Attr) and func.name in OPERATIONS else None
 
 
@@ -49,9 +51,12 @@ def assignable(node: n.Expr) -> str:
 
 def table_in(expression: n.Expr, target: str) -> n.Expr | None:
     """What may be a table in a sum with `target`, without the index that cuts it: `self.pe` in `x + self.pe[:, :n]`."""
-    if not isinstance(expression, n.Binary) or expression.op != "+":
+    if isinstance(expression, n.Call) and isinstance(expression.func, n.Attr) and expression.func.name == "add":
+        other = expression.args[0].value
+    elif isinstance(expression, n.Binary) and expression.op == "+":
+        other = expression.right if assignable(expression.left) == target else expression.left
+    else:
         return None
-    other = expression.right if assignable(expression.left) == target else expression.left
     while isinstance(other, n.Index):
         other = other.value
     return other

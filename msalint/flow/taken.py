@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 
 from msalint.diagnostic import Site
@@ -11,7 +11,7 @@ from msalint.syntax import nodes as n
 _COMPARES = frozenset("eq ne lt le gt ge logical_not logical_and logical_or isin".split())
 
 
-def taken_at(body: object, use: Site | None, passed: AbstractSet[int], imported: Container[str]) -> Site | None:
+def taken_at(body: object, use: Site | None, passed: AbstractSet[int], imported: Mapping[str, str]) -> Site | None:
     """The expression last assigned to the name that is used, if it takes another value over and is read nowhere else.
 
     `mask = self.causal[:n, :n]`, then `attention(q, k, v, mask)`. A name that other code reads too has two meanings,
@@ -40,13 +40,17 @@ def _within(expression: n.Expr, node: n.Node) -> bool:
     return any(part is node for part in expression.walk())
 
 
-def _is_derived(expression: n.Expr, imported: Container[str]) -> bool:
+def _is_derived(expression: n.Expr, imported: Mapping[str, str]) -> bool:
     """`self.mask[:n, :n]`, `keep.view(n, 1, 1, s)`: another value in another form, not one made here or by a call."""
     if isinstance(expression, n.Name):
         return False
     while not isinstance(expression, n.Name):
         if isinstance(expression, (n.Index, n.Attr)):
             expression = expression.value
+        elif isinstance(expression, n.Call) and isinstance(expression.func, n.Name) and expression.args:
+            if not imported.get(expression.func.id, "").startswith("einops."):
+                return False
+            expression = expression.args[0].value
         elif isinstance(expression, n.Call) and isinstance(expression.func, n.Attr):
             called, expression = expression.func.name, expression.func.value
             if called in _COMPARES or (isinstance(expression, n.Name) and expression.id == "self"):

@@ -180,7 +180,8 @@ def weigh(
         # `(probs * log_probs).sum(-1)` is an entropy as often as a context.
         tell_cleared(state, weights, softmax, at)
     moved = weights.traits.moved
-    if product is not None and verdict is False and not _among(idents, (*product.rows, *product.columns)):
+    scores = _unmixed(product) if product is not None else None
+    if scores is not None and verdict is False and not _among(idents, (*scores.rows, *scores.columns)):
         return  # heads of the weights are mixed, or their samples: no values are summed
     mapped = values.traits.attended or any(_counts_positions(free) for free in values.axes[-2:] if free != axis)
     if verdict is False and contracted and mapped:
@@ -212,6 +213,15 @@ def weigh(
     if product is not None:
         tell_projections(state, at, product.left, product.right, values)
     _tell_site(state, softmax, weights, product, verdict)
+
+
+def _unmixed(product: Product) -> Product:
+    """The product that formed scores of which another one mixes heads: it sums over neither queries nor keys."""
+    while (scores := product.left.traits.product) is not None:
+        if _among([atom.ident for atom in product.contracted[0]], (*scores.rows, *scores.columns)):
+            return product
+        product = scores
+    return product
 
 
 def tell_projections(state: State, at: Site, query: Tensor | None, key: Tensor | None, value: Tensor | None) -> None:

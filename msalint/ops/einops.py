@@ -74,8 +74,12 @@ def apply(call: Invocation, tensor: Tensor, pattern: str, kind: str) -> Tensor:
         # What repeat adds is expanded: it takes no memory unless it is merged with another.
         layout = source.layout
         traits = tensor.traits
+        cells = traits.cells
+        if cells is not None and cells.region is not None and axes[-2:] != source.axes[-2:]:
+            cells = replace(cells, region=cells.region.aside())
+        traits = replace(traits, cells=cells)
         if layout is not None and first_broken_merge(axes, layout) is not None:
-            return dense_like(tensor, axes)
+            return dense_like(tensor, axes, cells=cells)
         moved = (call.at, "rearrange") if layout is not None and layout != Layout.dense(axes) else traits.moved
         return replace(tensor, lead=None, axes=axes, layout=layout, traits=replace(traits, moved=moved))
     return dense_like(tensor, axes)

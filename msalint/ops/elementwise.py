@@ -506,7 +506,10 @@ def _against_number(state: State, sign: str, tensor: Tensor, other: Value, flipp
         return _near(sign, tensor.traits.distance, constant, flipped, at)
     name = other.name if isinstance(other, Opaque) else ""
     named = says(name, "pad", "padding")
-    if sign in {"==", "!="} and (named or (constant == 0 and says(tensor.traits.name, "ids", "tokens"))):
+    ids = constant == 0 and says(tensor.traits.name, "ids", "tokens")
+    if ids and sign in {">", "<"}:
+        sign = "!=" if (sign == ">") != flipped else sign
+    if sign in {"==", "!="} and (named or ids):
         # Token 0 is the padding by habit only.
         meaning = "hide" if sign == "==" else "keep"
         return Cells(1.0, 0.0, Region(frozenset({"padding"}), meaning, strong=named, name=name, made_at=at), at)
@@ -579,10 +582,13 @@ def _ramp_place(tensor: Tensor) -> int | None:
     return None
 
 
+_COUNTS = ("lengths", "length", "lens", "len", "seqlens", "counts", "count", "sizes", "num", "valid")
+
+
 def _lengths(sign: str, left: Tensor, right: Tensor, at: Site) -> Cells | None:
     """Positions compared with lengths: `arange(n) < lengths[:, None]` are the real tokens."""
     ramp, other = (left, right) if left.traits.ramp else (right, left)
-    if not ramp.traits.ramp or not says(other.traits.name, "lengths", "length", "lens", "len", "seqlens", "lengths"):
+    if not ramp.traits.ramp or not says(other.traits.name, *_COUNTS):
         return None
     if ramp is right:
         sign = _MIRRORED.get(sign, sign)

@@ -289,6 +289,30 @@ def pad(call: Invocation) -> Value | None:
     return replace(dense_like(tensor, axes, tensor.lead, cells=cells), layout=layout)
 
 
+@op("unfold", on="F")
+def unfolded(call: Invocation) -> Value | None:
+    """The windows of an image, (batch, channels * window, windows); a border of zeros is no part of the image."""
+    tensor = call.tensor()
+    if tensor is None:
+        return None
+    tensor = call.state.with_trailing(tensor, 3)
+    if tensor.lead is None and len(tensor.axes) != 4:
+        return forget_axes(tensor)
+    front = tensor.axes[:1] if tensor.lead is None else ()
+    axes = (*front, new_axis(None), new_axis(None, "place"))
+    border = call.get(3, "padding")
+    cells = tensor.traits.cells
+    if (
+        border is not None
+        and call.state.as_int(border) != 0
+        and cells is not None
+        and cells.constant not in {None, 0.0}
+    ):
+        inside = Region(frozenset({"padding"}), "keep", made_at=call.at)
+        return dense_like(tensor, axes, tensor.lead, cells=Cells(cells.inside, 0.0, inside, call.at))
+    return dense_like(tensor, axes, tensor.lead)
+
+
 def _padded_cells(call: Invocation, cells: Cells | None, amounts: list[int | None]) -> Cells | None:
     """A mask with more cells at its ends: of new keys that are kept, or of places where there is nothing real."""
     if cells is None or call.get(2, "mode") not in (None, Const("constant")):

@@ -307,5 +307,6 @@ EXEMPT: dict[str, str] = {
     "torch.utils.checkpoint.checkpoint": "calls what it is given",
     "torch.nn.attention.flex_attention.flex_attention": "needs a compiled kernel; goes by the rules of SDPA",
     "torch.nn.functional.feature_dropout": "torch has it under another name",
+    "torch.nn.functional.unfold": "the number of its windows is left open",
 }
 """Operations that are not compared with torch, each for a reason."""
