@@ -518,6 +518,17 @@ class PositionRow(Fact):
 
 
 @dataclass(frozen=True)
+class CacheJoined(Fact):
+    """Keys or values joined with those of a cache along another axis than the sequence.
+
+    `along`: "heads" or "samples"; `axis`: its name.
+    """
+
+    along: str
+    axis: str
+
+
+@dataclass(frozen=True)
 class Discarded(Fact):
     """A result that is thrown away by an expression statement: `scores.masked_fill(mask, -1e9)`.
 

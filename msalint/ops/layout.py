@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msalint.diagnostic import Site
-from msalint.facts import IndivisibleHeads, SizesDisagree, Viewed, shape_of
+from msalint.facts import CacheJoined, IndivisibleHeads, SizesDisagree, Viewed, shape_of
 from msalint.ops.axes import (
     copied_layout,
     cut_axis,
@@ -925,6 +925,8 @@ def cat(call: Invocation) -> Value | None:
     ident = Ident(kind, relation="cat", parent=next((a[0].ident for a in reversed(old) if a), None))
     axis = () if total.is_one else (Atom(total, ident),)
     call.state.joined[ident] = (call.at, tuple(call.state.guards))
+    assert isinstance(listed, Items)
+    _tell_cache_axis(call, listed.items, tensors, first, place)
     axes = (*first.axes[:place], axis, *first.axes[place + 1 :])
     result = replace(dense_like(first, axes, first.lead), layout=copied_layout(axes, first.lead, tensors))
     return _joined_traits(result, tensors)
@@ -948,6 +950,28 @@ def _joined_traits(result: Tensor, tensors: list[Tensor]) -> Tensor:
     return result.with_traits(
         cached=cached, projection=projection, cells=None, scale=scale, softmax=None, product=None, masks=(), number=None
     )
+
+
+def _tell_cache_axis(call: Invocation, values: Sequence[Value], tensors: list[Tensor], new: Tensor, place: int) -> None:
+    """Tell of keys or values joined with those of a cache along their heads or their samples."""
+    held = [_is_cache(value, tensor) for value, tensor in zip(values, tensors)]
+    if len(tensors) != 2 or sum(held) != 1 or new.rank != 4 or new.traits.projection is None or not new.axes[place]:
+        return
+    if new is not tensors[held.index(False)]:
+        return
+    beside = [axis for i, axis in enumerate(new.axes) if i != place]
+    heads = any(is_head(atom, beside) for axis in beside for atom in axis)
+    if is_head(new.axes[place][0], new.axes) and not heads:
+        call.state.emit(CacheJoined(call.at, "heads", axis_name(new.axes[place])))
+    elif place == 0 and heads and role_of_name(axis_name(new.axes[0])) == BATCH:
+        call.state.emit(CacheJoined(call.at, "samples", axis_name(new.axes[0])))
+
+
+def _is_cache(value: Value, tensor: Tensor) -> bool:
+    if tensor.traits.cached or tensor.traits.buffer or _names_cache(tensor.traits.name):
+        return True
+    # `cache.k` of `cache["k"]`: what is kept in a thing that is called a cache.
+    return isinstance(value, Opaque) and any(part[:1].islower() and _names_cache(part) for part in value.key.split("."))
 
 
 def _names_cache(name: str) -> bool:
