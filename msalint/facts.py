@@ -462,6 +462,17 @@ class OffDevice(Fact):
 
 
 @dataclass(frozen=True)
+class LeftBehind(Fact):
+    """A mask or a table of positions that a module keeps under a plain attribute, used beside its inputs.
+
+    `at`: what the attribute was given in `__init__`; `used_at`: where it meets scores or inputs; `name`: of the table.
+    """
+
+    used_at: Site
+    name: str
+
+
+@dataclass(frozen=True)
 class MaskTiled(Fact):
     """A mask of one sample after another copied as a whole, (0 1 0 1), for heads that come as (0 0 1 1).
 

@@ -244,9 +244,19 @@ class Attributes:
         if isinstance(value, Tensor) and value.traits.wrapped is not None:
             self._take_in(receiver, name, value.traits.wrapped, at)
             value = value.with_traits(wrapped=None)
+        elif isinstance(value, Tensor) and self._is_left_behind(receiver, value):
+            value = value.with_traits(plain=at)
         self.state.attributes[(receiver.key, name)] = value
         if self.program.is_module(receiver.cls):
             self.state.registry.note(receiver, name, self._without_plain_objects(value), self._written(value) or at)
+
+    def _is_left_behind(self, receiver: Instance, value: Tensor) -> bool:
+        """Whether `__init__` puts a tensor of its own making under an attribute that torch does not look at."""
+        body, traits = self.frames[-1].node, value.traits
+        if not isinstance(body, n.FunctionDef) or body.name != "__init__" or not self.program.is_module(receiver.cls):
+            return False
+        made = traits.cells is not None or traits.ramp or (value.lead is None and any(value.axes))
+        return made and not (traits.parameter or traits.buffer or traits.device_given or traits.projection)
 
     def _take_in(self, receiver: Instance, name: str, wrapped: Wrapped, at: n.Node) -> None:
         """A module takes in a parameter, or what a move made of it."""

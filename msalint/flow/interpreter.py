@@ -37,6 +37,7 @@ from msalint.flow.program import Program, decorator_names
 from msalint.flow.targets import Targets, annotation_hint
 from msalint.ops import indexing, scalars, truths
 from msalint.ops.attending import is_attention
+from msalint.ops.devices import tell_left_behind
 from msalint.ops.elementwise import binary, compare, inverted, logic, negated_tensor
 from msalint.ops.indexing import Range
 from msalint.ops.table import METHODS, text_of
@@ -624,6 +625,7 @@ class Interpreter(Calls, Targets):
         axis = positions.axis_of_positions(self.state, value, tensor) if tensor is not None else None
         if axis is not None:
             self.state.placed.setdefault(axis[0].ident, written)
+            tell_left_behind(self.state, value, written)
 
     def _return(self, node: n.Return) -> Left | None:
         self.frame.returned = self.eval(node.value) if node.value is not None else NONE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from msalint.diagnostic import Site
-from msalint.facts import OffDevice
+from msalint.facts import LeftBehind, OffDevice
 from msalint.ops.table import Invocation
 from msalint.state import State, is_axis_symbol
 from msalint.values import Made, Tensor, Value, replace
@@ -31,10 +31,20 @@ def _in_forward(state: State, tensor: Tensor) -> bool:
 
 def tell_off_device(state: State, mask: Value | None, at: Site) -> None:
     """Tell of a mask that was made on the default device, now that it meets a tensor that lies where the inputs do."""
+    tell_left_behind(state, mask, at)
     if not isinstance(mask, Tensor) or mask.traits.buffer or not mask.traits.made_by_default:
         return
     first, *more = mask.traits.made_by_default
     state.emit(OffDevice(first.at, at, tuple((made.at, made.beside) for made in (first, *more))))
+
+
+def tell_left_behind(state: State, table: Value | None, at: Site) -> None:
+    """Tell of a mask or table that `module.to(device)` leaves behind, now that it meets what lies where the inputs do."""
+    if not isinstance(table, Tensor) or "__init__" in state.context:
+        return
+    traits = table.traits
+    if traits.plain is not None and not (traits.buffer or traits.parameter or traits.device_given):
+        state.emit(LeftBehind(traits.plain, at, traits.name))
 
 
 def both_by_default(left: Tensor, right: Tensor) -> tuple[Made, ...]:
@@ -52,4 +62,6 @@ def joined(left: Tensor, right: Tensor, result: Tensor) -> Tensor:
 
 def moved(tensor: Tensor) -> Tensor:
     """A tensor that was brought elsewhere, or may have been."""
-    return tensor.with_traits(made_by_default=()) if tensor.traits.made_by_default else tensor
+    if tensor.traits.made_by_default or tensor.traits.plain is not None:
+        return tensor.with_traits(made_by_default=(), plain=None)
+    return tensor

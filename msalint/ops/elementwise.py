@@ -490,7 +490,8 @@ def compare(state: State, sign: str, left: Value, right: Value, at: Site) -> Ten
 
 def _truths(shape: Tensor, cells: Cells | None, at: Site) -> Tensor:
     cells = replace(cells, at=cells.at or at) if cells else None
-    traits = Traits(name=shape.traits.name, cells=cells, made_by_default=shape.traits.made_by_default)
+    old = shape.traits
+    traits = Traits(name=old.name, cells=cells, made_by_default=old.made_by_default, plain=old.plain, buffer=old.buffer)
     return replace(shape, dtype="bool", traits=traits, layout=elementwise_layout(shape))
 
 

@@ -81,7 +81,11 @@ class CacheJoinedOnWrongAxis(Rule):
         )
         yield self.report(
             fact.at,
-            f"this joins the cache along {fact.axis}, the {fact.along}, and not along the sequence: {outcome}",
+            f"this joins the cache along the {fact.along}{_called(fact)}, not along the sequence: {outcome}",
             help="join along the axis of the tokens: dim=-2 of (batch, heads, seq, d_k), dim=1 of (batch, seq, heads,"
             " d_k)",
         )
+
+
+def _called(fact: CacheJoined) -> str:
+    return f" ({fact.axis})" if fact.axis != fact.along else ""
