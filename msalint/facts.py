@@ -462,6 +462,19 @@ class OffDevice(Fact):
 
 
 @dataclass(frozen=True)
+class SharedWritten(Fact):
+    """A tensor whose copies along an axis share memory (`expand`), written in place with what differs along it.
+
+    `at`: the write; `axis`: the name of the axis; `expanded_at`: where the copies were made; `part`: only some copies
+    are written to, as in `mask[i, n:] = 0`, and not all under a mask of their own.
+    """
+
+    axis: str
+    expanded_at: Site | None
+    part: bool
+
+
+@dataclass(frozen=True)
 class LeftBehind(Fact):
     """A mask or a table of positions that a module keeps under a plain attribute, used beside its inputs.
 

@@ -655,7 +655,7 @@ class Traits:
     made_by_default: tuple[Made, ...] = ()
     """Made in forward on torch's default device, of these."""
     plain: Site | None = None
-    """Kept by a module's `__init__` under a plain attribute, which `.to(device)` does not move: the assignment's value."""
+    """Kept by a module's `__init__` under a plain attribute, which `.to(device)` does not move: what was assigned."""
     device_given: bool = False
     """Made with a `device=`."""
     said_bool: bool = False

@@ -458,6 +458,8 @@ class Calls(Attributes, Iteration):
         kind = layer_kind(path)
         if kind is not None:
             layer = layers.build(call, kind)
+            if kind == "Sequential" and isinstance(node, n.Call):
+                self.tell_unpacked(node)
             return replace(layer, built_in_call=self._in_forward()) if isinstance(layer, Layer) else layer
         if path.startswith(("torch.nn.init.", "torch.jit.", "warnings.", "logging.")):
             return given.args[0] if given.args and "jit" in path else NONE

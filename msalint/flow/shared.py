@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msalint.facts import LayersShared
 from msalint.flow.program import Program
 from msalint.flow.stakes import is_central
 from msalint.state import State
@@ -50,6 +51,13 @@ class Shared:
             if self._attends(value) or (not whole and _is_feed_forward(value)):
                 self.state.shared[id(node)] = (candidate.text, whole)
                 return
+
+    def tell_unpacked(self, call: n.Call) -> None:
+        """`nn.Sequential(*[layer] * n)`: the layers in a row are one layer."""
+        for arg in call.args if isinstance(call.func, (n.Attr, n.Name)) else ():
+            shared = self.state.shared.get(id(arg.value)) if arg.star == "*" else None
+            if shared is not None:
+                self.state.emit(LayersShared(arg.value, shared[0], shared[1], self.state.purpose()))
 
     def _makes_module(self, call: n.Call) -> bool:
         made = self.eval(call.func) if _root(call.func) is not None else None

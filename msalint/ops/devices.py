@@ -39,7 +39,7 @@ def tell_off_device(state: State, mask: Value | None, at: Site) -> None:
 
 
 def tell_left_behind(state: State, table: Value | None, at: Site) -> None:
-    """Tell of a mask or table that `module.to(device)` leaves behind, now that it meets what lies where the inputs do."""
+    """Tell of a mask or table that `module.to(device)` leaves behind, now that it meets what lies elsewhere."""
     if not isinstance(table, Tensor) or "__init__" in state.context:
         return
     traits = table.traits

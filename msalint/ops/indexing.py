@@ -9,6 +9,7 @@ from msalint.ops.axes import cut_axis, dense_like, drop_axis, insert_axis, new_a
 from msalint.ops.hiding import cleared_by
 from msalint.ops.mask_order import tell_tiled_for_scores
 from msalint.ops.masking import filled_cells
+from msalint.ops.overlaps import tell_filled, tell_written
 from msalint.shapes.axes import ShapeVar
 from msalint.shapes.size import Size
 from msalint.shapes.vocabulary import says
@@ -228,6 +229,10 @@ def write(
     real = state.as_real(value)
     fill = real.constant if real is not None else None
     mask = _written_under(state, items)
+    if mask is not None and len(items) == 1:
+        tell_filled(state, tensor, mask, at)
+    elif not any(_is_none(item) or _is_ellipsis(item) or isinstance(item, Tensor) for item in items):
+        tell_written(state, tensor, [isinstance(item, (Int, Range)) and not is_full(item) for item in items], at)
     if mask is None or fill is None:
         return tensor.with_traits(cells=None) if tensor.traits.cells is not None else tensor
     if mask.traits.finite_check:

@@ -15,6 +15,7 @@ from msalint.ops.axes import (
 from msalint.ops.devices import tell_off_device
 from msalint.ops.elementwise import broadcast, wider_open
 from msalint.ops.hiding import cleared_by
+from msalint.ops.overlaps import tell_filled
 from msalint.ops.table import Invocation, op
 from msalint.state import State, dense
 from msalint.values import Cells, Const, Items, MaskUse, Opaque, Real, Region, Tensor, Traits, Value, replace
@@ -87,6 +88,8 @@ def filled(
     fill = _plain(value, state.as_real(value))
     region = _where_filled(mask_tensor, holds)
     traits = tensor.traits
+    if call.name == "masked_fill_":
+        tell_filled(state, tensor, mask_tensor, call.at)
     tensor = _covered(state, tensor, mask_tensor, call)
     if mask_tensor is not None and mask_tensor.traits.finite_check:
         _repair(state, traits)

@@ -16,7 +16,7 @@ _ON_PURPOSE = re.compile(
 class LayersSharedByList(Rule):
     """
     ## What it does
-    Reports an nn.ModuleList made of one attention layer or block many times (`[layer] * n`,
+    Reports an nn.ModuleList (or a Sequential, `*[layer] * n`) of one attention layer or block many times (`[layer] * n`,
     `[layer for _ in range(n)]`), or of blocks that are all given the same attention or feed-forward layer, built before
     the list.
 
@@ -73,7 +73,13 @@ class LayersSharedByList(Rule):
     - [ALBERT](https://arxiv.org/abs/1909.11942), which shares on purpose
     """
 
-    meta = Meta(code="MSA409", name="layers-shared-by-list", level=Level.ERROR, since="0.1.0", needs=("ModuleList",))
+    meta = Meta(
+        code="MSA409",
+        name="layers-shared-by-list",
+        level=Level.ERROR,
+        since="0.1.0",
+        needs=("ModuleList", "Sequential"),
+    )
 
     @on(LayersShared)
     def one_set_of_weights(self, fact: LayersShared) -> Iterator[Diagnostic]:
