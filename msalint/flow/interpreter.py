@@ -317,12 +317,21 @@ class Interpreter(Calls, Targets):
                 self.eval(more)
             return Condition(f"node:{id(node)}")
         sign = node.ops[0]
+        if isinstance(left, Library) and right == NONE and self._may_be_missing(node.left):
+            return Condition(f"missing:{node.left.text}", negated=sign in {"is not", "!="})
         if sign in {"==", "!=", "<", "<=", ">", ">="}:
             a, b = self._as_compared(left, right), self._as_compared(right, left)
             tensor = compare(self.state, sign, a, b, node)
             if tensor is not None:
                 return tensor
         return tests.comparison(self.state, sign, left, right, node)
+
+    def _may_be_missing(self, written: n.Expr) -> bool:
+        """`try: from package import name`, with `name = None` where the package is not installed."""
+        if not isinstance(written, n.Name):
+            return False
+        others = self.frame.module.alternatives(written.id)
+        return any(isinstance(one.value, n.Const) and one.value.value is None for one in others)
 
     def _as_compared(self, value: Value, other: Value) -> Value:
         """A value known by name that is compared like a tensor (`ids != pad_id`, `mask == 0`) is one."""
@@ -777,6 +786,9 @@ class Interpreter(Calls, Targets):
         self.globals[key] = UNKNOWN
         statement = module.definition(name) if name in module.names else None
         if isinstance(statement, n.Assign):
+            if _is_switch(module.alternatives(name)):
+                self.globals[key] = Opaque(f"{module.filename}:{name}", name, "bool")
+                return self.globals[key]
             self.frames.append(Frame(module))
             try:
                 self._assign(statement)
@@ -847,6 +859,12 @@ def _assigned(body: Iterable[n.Stmt]) -> Iterator[n.Expr]:
                 yield from whole.items if isinstance(whole, n.Sequence_) else (whole,)
         elif isinstance(part, n.AugAssign):
             yield part.target
+
+
+def _is_switch(assignments: Sequence[n.Assign]) -> bool:
+    """`HAS_KERNEL = True` where an import works, `= False` where it doesn't: either may be."""
+    written = [one.value.value for one in assignments if isinstance(one.value, n.Const)]
+    return any(value is True for value in written) and any(value is False for value in written)
 
 
 def _is_path(node: n.Expr) -> bool:

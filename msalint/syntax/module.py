@@ -68,6 +68,13 @@ class Module:
             return None
         return next((found for found in _binders(self.read_stretch(stretch), name)), None)
 
+    def alternatives(self, name: str) -> tuple[n.Assign, ...]:
+        """The assignments that bind a top-level name inside the same `if` or `try` as its last binding."""
+        stretch = self._binding.get(name)
+        if stretch is None or stretch.kind != "other":
+            return ()
+        return tuple(found for found in _binders(self.read_stretch(stretch), name) if isinstance(found, n.Assign))
+
     def written(self, name: str) -> str:
         """The source text of the stretch that binds a top-level name, unparsed; "" for an unknown name."""
         stretch = self._binding.get(name)
