@@ -351,6 +351,8 @@ class State:
             self._learn_equal(operands[0], operands[1], holds)
         elif kind == "exact" and holds:
             self.relations.learn_exact(*operands)
+        elif kind == "several" and not holds:
+            self._learn_equal(operands[0], Size.of(1), True)
         elif kind == "rank" and holds:
             self.bind_rank(operands[0], operands[1])
 

@@ -77,6 +77,8 @@ def comparison(state: State, sign: str, left: Value, right: Value, node: n.Node)
             return TRUE if _SIGNS[sign](x, y) else FALSE
         if sign in {"==", "!="}:
             return Condition(f"eq:{a.key}:{b.key}", negated=sign == "!=", learn=("equal", a, b))
+        if (sign, y) in {(">", 1), (">=", 2)}:
+            return Condition(f"{sign}:{a.key}:{b.key}", learn=("several", a))
         return Condition(f"{sign}:{a.key}:{b.key}")
     if isinstance(left, Real) and isinstance(right, Real):
         p, q = left.constant, right.constant
