@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from msalint.diagnostic import Site
 from msalint.flow.frame import Frame
 from msalint.flow.program import Program
 from msalint.flow.shared import Shared
