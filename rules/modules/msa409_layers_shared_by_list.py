@@ -16,7 +16,7 @@ _ON_PURPOSE = re.compile(
 class LayersSharedByList(Rule):
     """
     ## What it does
-    Reports an nn.ModuleList (or a Sequential, `*[layer] * n`) of one attention layer or block many times (`[layer] * n`,
+    Reports an nn.ModuleList, or a Sequential, of one attention layer or block many times (`[layer] * n`,
     `[layer for _ in range(n)]`), or of blocks that are all given the same attention or feed-forward layer, built before
     the list.
 
