@@ -17,7 +17,7 @@ from msalint.flow.program import Program, decorator_names, is_kernel
 from msalint.flow.taken import taken_at
 from msalint.ops import layers
 from msalint.ops.contraction import multiply
-from msalint.ops.indexing import Range
+from msalint.ops.indexing import Range, of_sequence
 from msalint.ops.table import METHODS, PATHS, Invocation
 from msalint.ops.wrapped import cut_off, moved_copy
 from msalint.shapes.vocabulary import is_input_name
@@ -316,6 +316,8 @@ class Calls(Attributes, Iteration):
     def item_of_object(self, receiver: Instance, items: Sequence[Value | Range], node: n.Node) -> Value:
         """`module[name]`, as its own `__getitem__` has it."""
         found = self.program.member(receiver.cls, "__getitem__")
+        if found is None and (held := self.tuple_of(receiver)) is not None:
+            return of_sequence(self.state, held, list(items)) or UNKNOWN
         if found is None or not isinstance(found[0], n.FunctionDef) or len(items) != 1 or isinstance(items[0], Range):
             return UNKNOWN
         given = Arguments()
@@ -562,7 +564,7 @@ class Calls(Attributes, Iteration):
     def instantiate(self, cls: ClassValue, given: Arguments, node: n.Node) -> Value:
         """`Class(...)`: a new object, its `__init__` run."""
         bases = self.program.library_bases(cls)
-        if any(base.rsplit(".", 1)[-1] in {"Enum", "IntEnum", "StrEnum", "NamedTuple", "TypedDict"} for base in bases):
+        if any(base.rsplit(".", 1)[-1] in {"Enum", "IntEnum", "StrEnum", "TypedDict"} for base in bases):
             return UNKNOWN
         self.instances += 1
         instance = Instance(cls, f"{cls.name}#{self.instances}")
@@ -585,9 +587,17 @@ class Calls(Attributes, Iteration):
             self.build_base(instance, given, node)
 
     def _dataclass_fields(self, instance: Instance, given: Arguments) -> None:
-        """A dataclass has no `__init__` to run: arguments become attributes by name."""
-        for name, value in given.kwargs.items():
+        """A dataclass or NamedTuple has no `__init__` to run: arguments become attributes, by name or in order."""
+        named = dict(zip(_fields(instance.cls), given.args) if not given.open else ())
+        for name, value in (named | given.kwargs).items():
             self.state.attributes[(instance.key, name)] = value
+
+    def tuple_of(self, instance: Instance) -> Items | None:
+        """A NamedTuple as the tuple that it is, where all of its fields were given."""
+        if not any(base.endswith("NamedTuple") for base in self.program.library_bases(instance.cls)):
+            return None
+        held = [self.state.attributes.get((instance.key, name)) for name in _fields(instance.cls)]
+        return None if None in held else Items(tuple(one for one in held if one is not None))
 
     def enter(self, node: n.Expr, value: Value) -> None:
         """A `with` item: autocast to half brings half precision into sight."""
@@ -599,6 +609,12 @@ class Calls(Attributes, Iteration):
         if x is None or y is None:
             return UNKNOWN
         return multiply(self.state, x, y, at, (a, b)) or UNKNOWN
+
+
+def _fields(cls: ClassValue) -> list[str]:
+    """The names that a class body annotates, in order."""
+    written = [one for one in cls.node.body if isinstance(one, n.Assign) and one.annotation is not None]
+    return [target.id for one in written for target in one.targets if isinstance(target, n.Name)]
 
 
 _LAYER_MODULES = ("torch.nn.", "torch.nn.modules.")

@@ -49,6 +49,8 @@ class Targets:
 
         def index_item(self, node: n.Expr) -> indexing.Item: ...
 
+        def tuple_of(self, instance: Instance) -> Items | None: ...
+
         def set_attribute(self, receiver: Value, name: str, value: Value, at: n.Node) -> None: ...
 
     def bind(self, target: n.Expr, value: Value, source: n.Node) -> None:
@@ -86,6 +88,8 @@ class Targets:
         """The values for the targets of an unpacking, in step with them."""
         number = len(target.items)
         stars = [i for i, item in enumerate(target.items) if isinstance(item, n.Star)]
+        if isinstance(value, Instance):
+            value = self.tuple_of(value) or value
         if isinstance(value, ShapeValue):
             return self._shape_parts(value, target, stars)
         if isinstance(value, Items):
