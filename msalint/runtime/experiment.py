@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import re
 from collections.abc import Iterator, Mapping
@@ -12,7 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from msalint.runtime.copies import copied, moved
-from msalint.runtime.inputs import MAIN, is_data, is_mask, is_mask_name
+from msalint.runtime.inputs import MAIN, docs_of, is_data, is_mask, is_mask_name
+from msalint.runtime.kept_state import state_of
 from msalint.runtime.mask_ways import MaskWays, call_masks
 from msalint.runtime.request import Request
 from msalint.runtime.subject import Subject, caller, fresh, in_mode
@@ -50,10 +52,15 @@ class Experiment:
             if subject.inputs[name].shape == shape and not self.text
             if not request.values or name in _OF_ONE or torch.equal(subject.inputs[name], main)
         ]
+        self.kept = state_of(None)
+        """What runs change of what the module keeps; put back before each run of it."""
+        self.noisy = False
+        """Its output is drawn at random, as that of a variational encoder is."""
+        self.precision = torch.float64
         self.module, self.dtype = self._widened(subject.target)
         self.parameters = _parameter_names(subject.target)
         examples = {name: value for name, value in request.values.items() if is_mask(name, value)}
-        docs = _docs(subject.target)
+        docs = docs_of(subject.target)
         self.masks = MaskWays(self.parameters, self.text, docs, examples, request.mask_true, self.dtype)
         self._hide_nothing(examples)
 
@@ -68,26 +75,67 @@ class Experiment:
             else:
                 self.inputs.update(self.masks.all_seen(name, allowed))
 
+    @property
+    def others(self) -> list[str]:
+        """Further sequences that it reads beside the main one: a memory, a target."""
+        batch, rank = self.subject.inputs[self.main].shape[0], self.subject.inputs[self.main].dim()
+        tensors = [name for name in self.data if name != self.main and not {name, self.main} <= _OF_ONE]
+        values = [(name, self.subject.inputs[name]) for name in tensors]
+        return [name for name, value in values if value.dim() == rank and value.shape[0] == batch]
+
+    @property
+    def beside(self) -> list[str]:
+        """Whole numbers for each token beside the main input: segments, kinds, ids."""
+        shape = self.subject.inputs[self.main].shape[:2]
+        return [
+            name
+            for name, value in self.inputs.items()
+            if isinstance(value, Tensor)
+            and not value.is_floating_point()
+            and value.shape == shape
+            and name != self.main
+            if not is_mask_name(name)
+        ]
+
     def need_batch(self) -> None:
         """Raises `NotApplicable` where there is one sample and no axis for another."""
         if self.kind == "unbatched":
             raise NotApplicable("its input has no batch axis")
 
     def _widened(self, target: Any) -> tuple[Any, torch.dtype]:
-        is_module = isinstance(target, nn.Module)
-        wide = in_mode(copied(target), training=False).double() if is_module else target
+        wide = in_mode(self.pristine(), training=False).double() if isinstance(target, nn.Module) else target
         self.module, self.dtype = wide, torch.float64
         try:
             with Tracer() as tracer:
-                self.run(self.tokens(0))
+                self._run_and_note()
         except Exception:
-            narrow = True
+            self.precision = torch.float32
         else:
             # A softmax in float32 by choice: masks and tolerances have to follow the narrower dtype.
-            narrow = any(op.dtype in (torch.float32, torch.float16, torch.bfloat16) for op in tracer.ops)
-        if not narrow:
+            used = {op.dtype for op in tracer.ops} & {torch.float32, torch.float16, torch.bfloat16}
+            self.precision = max(used, key=lambda dtype: torch.finfo(dtype).eps, default=torch.float64)
+        if self.precision == torch.float64:
             return wide, torch.float64
-        return in_mode(copied(target), training=False) if is_module else target, torch.float32
+        self.module = in_mode(self.pristine(), training=False) if isinstance(target, nn.Module) else target
+        self.dtype = torch.float32
+        with contextlib.suppress(Exception):
+            self._run_and_note()
+        return self.module, torch.float32
+
+    def _run_and_note(self) -> None:
+        """Run once, and note what that changes of what the module keeps."""
+        before = state_of(self.module)
+        self.kept = state_of(None)
+        self.run(self.tokens(0))
+        if isinstance(self.module, nn.Module):
+            self.kept = before.changed(self.module)
+            self.kept.put_back(self.module)
+
+    def pristine(self) -> nn.Module:
+        """A copy of the module, in its own dtype, as it was before it first ran."""
+        module: nn.Module = copied(self.subject.target)
+        self.subject.state.changed(module).put_back(module)
+        return module
 
     @property
     def is_ids(self) -> bool:
@@ -115,8 +163,9 @@ class Experiment:
 
     @property
     def tolerance(self) -> float:
-        """Rounding of a few hundred operations on values of order one."""
-        return 2.0**9 * torch.finfo(self.dtype).eps
+        """Rounding of a few hundred operations on values of order one, of a few in a dtype of half the bits."""
+        info = torch.finfo(self.precision)
+        return (2.0**9 if info.bits >= 32 else 2.0**3) * info.eps
 
     def source(self) -> str:
         try:
@@ -147,6 +196,8 @@ class Experiment:
     def run(self, tokens: Tensor, masks: Mapping[str, Any] | None = None, module: Any = None) -> Tensor:
         """The output for these tokens and mask arguments, as (batch, seq, ...) if it has tokens."""
         target = self.module if module is None else module
+        if self.kept and target is self.module:
+            self.kept.put_back(target)
         dtype = _dtype_of(target, self.dtype)
         given: dict[str, Any] = {}
         for name, value in fresh(self.inputs).items():
@@ -177,7 +228,12 @@ class Experiment:
             for axis, size in enumerate(value.shape):
                 value = value.narrow(axis, 0, min(sizes.get(size, size), size))
             return value
-        return value[: tokens.shape[0]] if value.shape[0] == self.sizes.batch else value
+        axis = 1 if self.kind in ("seq_first", "ids_seq_first") and value.dim() > 1 else 0
+        return (
+            value.narrow(axis, 0, min(tokens.shape[0], self.sizes.batch))
+            if value.shape[axis] == self.sizes.batch
+            else value
+        )
 
     def _to_rows(self, tensor: Tensor) -> Tensor:
         if self.kind == "unbatched" and tensor.dim() == 2:
@@ -193,6 +249,11 @@ class Experiment:
         if self.kind == "channels_first" and tensor.dim() == 3:
             return tensor.transpose(1, 2)
         return tensor.transpose(1, 2) if self.kind == "heads" and tensor.dim() == 4 else tensor
+
+    def is_of_scores(self, tokens: Tensor, output: Tensor) -> bool:
+        """Whether a function takes scores and gives weights: tokens stand on two axes of both."""
+        square = {tokens.shape[1], tokens.shape[-1], output.shape[-1]}
+        return not isinstance(self.module, nn.Module) and len(square) == 1 and output.shape == tokens.shape
 
     def is_tokenwise(self, output: Tensor, tokens: Tensor) -> bool:
         return output.dim() >= 3 and tuple(output.shape[:2]) == tuple(tokens.shape[:2])
@@ -211,18 +272,27 @@ class Experiment:
             raise NotApplicable(f"its output {tuple(output.shape)} has no place for each token")
         return tokens, output
 
-    def influence(self, masks: Mapping[str, Any] | None = None, seed: int = 0, scale: float = 1.0) -> Tensor:
+    def influence(
+        self, masks: Mapping[str, Any] | None = None, seed: int = 0, scale: float = 1.0, module: Any = None
+    ) -> Tensor:
         """(seq, seq), True at [i, j] where the output of token i depends on token j. `scale` makes values smaller."""
         tokens = self.tokens(seed) if scale == 1.0 else self.tokens(seed) * scale
-        output = self.run(tokens, masks)
+        output = self.run(tokens, masks, module)
         columns = []
         for place in range(tokens.shape[1]):
             other = tokens.clone()
             changed = self.disturbed(tokens, seed)[:, place]
             other[:, place] = changed if scale == 1.0 else changed * scale
-            change = (self.run(other, masks) - output).abs().flatten(2).amax(dim=2).amax(dim=0)
+            change = (self.run(other, masks, module) - output).abs().flatten(2).amax(dim=2).amax(dim=0)
             columns.append(~(change <= self.tolerance))
         return torch.stack(columns, dim=1)
+
+    def awake(self) -> Any:
+        """The module, as a copy with noise in weights that are all zero, if it has such: a gate that starts closed."""
+        if not isinstance(self.module, nn.Module) or all(bool(p.any()) for p in self.module.parameters()):
+            return self.module
+        self.kept.put_back(self.module)
+        return awakened(copied(self.module))
 
     @contextmanager
     def training(self) -> Iterator[nn.Module]:
@@ -230,6 +300,15 @@ class Experiment:
         if not isinstance(self.module, nn.Module):
             raise NotApplicable("it is a function, which has no training mode")
         yield in_mode(copied(self.module), training=True)
+
+
+def awakened(module: nn.Module) -> nn.Module:
+    """The module itself, with noise in place of the parameters that are zero throughout."""
+    for parameter in module.parameters():
+        if parameter.numel() and not bool(parameter.any()):
+            noise = torch.randn(parameter.shape, generator=torch.Generator().manual_seed(0))
+            parameter.data.copy_(0.1 * noise)
+    return module
 
 
 def first_tensor(output: Any) -> Tensor | None:
@@ -264,12 +343,6 @@ def _optional_parameters(target: Any) -> set[str]:
     except (TypeError, ValueError):
         return set()
     return {name for name, parameter in parameters.items() if parameter.default is not parameter.empty}
-
-
-def _docs(target: Any) -> tuple[str, ...]:
-    """The docstrings that may say what a mask means: of forward, and of the class."""
-    owners = (target.forward, type(target)) if isinstance(target, nn.Module) else (target,)
-    return tuple(owner.__doc__ for owner in owners if owner.__doc__)
 
 
 def _dtype_of(target: Any, default: torch.dtype) -> torch.dtype:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from msalint.runtime.experiment import Experiment, NotApplicable
-from msalint.runtime.recorder import record_attention
+from msalint.runtime.recorder import MOVES, WeightsTracer, record_attention
+from msalint.runtime.tracer import TracedOp
 
 
 def head_overlap(it: Experiment) -> int:
@@ -50,11 +52,15 @@ def _projections(it: Experiment) -> tuple[list[Tensor], Tensor]:
     """Outputs of the linear layers before attention, and the input of the first one after it."""
     assert isinstance(it.module, nn.Module)
     width, before, inputs, context = it.sizes.d_model, list[Tensor](), list[Tensor](), list[Tensor]()
-    with torch.enable_grad(), record_attention(it.module) as attentions:
+    tracer = _Contexts()
+    with torch.enable_grad(), tracer:
+        attentions = tracer.attentions
 
         def note(_: nn.Module, args: tuple[Any, ...], output: Tensor) -> None:
             if attentions:
                 context.append(args[0])
+                if len(context) == 1 and tracer.number_of(args[0]) not in tracer.contexts:
+                    raise NotApplicable("what the first layer after its attention reads is more than the context")
             else:
                 inputs.append(args[0])
                 if output.requires_grad and output.shape[-1] >= width:
@@ -78,6 +84,27 @@ def _projections(it: Experiment) -> tuple[list[Tensor], Tensor]:
     if not last:
         raise NotApplicable("its projections can't be told from the layers before them")
     return last, context[0]
+
+
+class _Contexts(WeightsTracer):
+    """Knows the numbers of tensors that are the context of attention, moved about, cast or dropped from at most."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.contexts: set[int] = set()
+
+    def seen(
+        self, op: TracedOp, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+    ) -> None:
+        before = len(self.attentions)
+        super().seen(op, func, args, kwargs, result)
+        name = op.name.rpartition(".")[2]
+        moved = name in _MOVES and any(tensor.number in self.contexts for tensor in op.inputs)
+        if moved or len(self.attentions) > before:
+            self.contexts.update(tensor.number for tensor in op.results)
+
+
+_MOVES = MOVES | set("to type_as float half double bfloat16 dropout cat stack concat nan_to_num".split())
 
 
 def _reads(value: Tensor, output: Tensor) -> bool:

@@ -18,7 +18,7 @@ from msalint.runtime.request import Request
 from msalint.runtime.sizes import Sizes
 from msalint.runtime.target import TargetError
 from msalint.shapes.notation import NotationError, Term, parse_jaxtyping
-from msalint.shapes.vocabulary import BATCH, mask_polarity, role_of_name, says
+from msalint.shapes.vocabulary import BATCH, mask_polarity, role_of_name, says, stated_polarity
 
 MAIN = ("query", "x", "hidden_states", "input_ids", "ids", "src", "q")
 """Names of the parameter that takes the tokens, the surest first."""
@@ -200,10 +200,10 @@ def inputs_of(built: Any, request: Request, sizes: Sizes, kind: str, fill: str |
         if name in request.inputs:
             inputs[name] = torch.randn(request.inputs[name])
         elif is_mask_name(name):
-            mask = _mask(name, request, sizes)
+            mask = _mask(name, request, sizes, built)
             if mask is None and fill is not None and parameter.default is parameter.empty:
                 seen = (sizes.batch, sizes.seq) if fill == "rows" else (sizes.batch, 1, sizes.seq, sizes.seq)
-                mask = torch.full(seen, _polarity(name, request) == "keep")
+                mask = torch.full(seen, _polarity(name, request, built) == "keep")
             if mask is not None and mask.dim() == 2 and fill == "wide" and request.mask == "causal":
                 mask = mask[None, None]
             if mask is not None or parameter.default is parameter.empty:
@@ -291,7 +291,7 @@ def is_mask_name(name: str) -> bool:
     return says(name, "mask", "keep", "hide") or name.endswith("mask")
 
 
-def _mask(name: str, request: Request, sizes: Sizes) -> Tensor | None:
+def _mask(name: str, request: Request, sizes: Sizes, built: Any) -> Tensor | None:
     """A boolean mask as asked: (batch, seq) for a padding mask, else it broadcasts to (batch, head, seq, seq)."""
     if request.mask == "none":
         return None
@@ -304,9 +304,17 @@ def _mask(name: str, request: Request, sizes: Sizes) -> Tensor | None:
         keep = {"causal": named["causal"], "padding": named["keep"][:, None, None, :], "both": named["both"]}[
             request.mask
         ]
-    return keep if _polarity(name, request) == "keep" else ~keep
+    return keep if _polarity(name, request, built) == "keep" else ~keep
 
 
-def _polarity(name: str, request: Request) -> str:
-    """What True means: as a person says, as the name does, and that a key is seen where neither does."""
-    return request.mask_true or mask_polarity(name) or ("hide" if says(name, "hide", "hidden") else "keep")
+def _polarity(name: str, request: Request, built: Any) -> str:
+    """What True means: as a person says, a docstring or the name does, and that a key is seen where none does."""
+    stated = (stated_polarity(text, name) for text in docs_of(built) if name in text)
+    said = next((one for one in stated if one), None) or mask_polarity(name)
+    return request.mask_true or said or ("hide" if says(name, "hide", "hidden") else "keep")
+
+
+def docs_of(target: Any) -> tuple[str, ...]:
+    """The docstrings that may say what a mask means: of forward, and of the class."""
+    owners = (target.forward, type(target)) if isinstance(target, nn.Module) else (target,)
+    return tuple(owner.__doc__ for owner in owners if owner.__doc__)

@@ -10,9 +10,10 @@ from torch import nn
 from msalint.runtime.cached_decoding import step_by_step
 from msalint.runtime.experiment import Experiment, NotApplicable
 from msalint.runtime.head_leak import head_overlap
-from msalint.runtime.mask_properties import causal_plane, causal_way
+from msalint.runtime.mask_properties import causal_plane, causal_way, is_meant_causal
 from msalint.runtime.outcome import SEEDS, Failed, Shown
 from msalint.runtime.pattern_properties import SharedKeys
+from msalint.runtime.tracer import TracedOp, Tracer
 
 
 def samples_are_apart(it: Experiment) -> Shown:
@@ -55,6 +56,8 @@ def permutation_carries_over(it: Experiment) -> Shown:
         raise NotApplicable("its output has tokens on two axes")
     if it.is_ids:
         raise NotApplicable("it takes ids, and most such models have positions")
+    if it.others and is_meant_causal(it):
+        raise NotApplicable("it is causal, and reads another sequence")
     beside = _beside(it, tokens)
     worst = 0.0
     for seed in SEEDS:
@@ -102,8 +105,42 @@ def evaluation_is_deterministic(it: Experiment) -> Shown:
             it.module.eval()
         worst = max(worst, float((it.run(tokens) - first).abs().max()))
     if not worst <= it.tolerance:
+        drawn = _draws_noise(it)
+        if drawn:
+            it.noisy = True
+            raise NotApplicable(f"it draws noise of its own ({drawn}), as a variational encoder does")
         raise Failed("two runs in eval differ", worst, "MSA601")
     return Shown(worst)
+
+
+_NOISE = frozenset("randn randn_like normal normal_ randint multinomial rsample".split())
+_DROPPING = frozenset(
+    "dropout dropout_ dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout rand rand_like uniform_ "
+    "bernoulli bernoulli_ scaled_dot_product_attention multi_head_attention_forward".split()
+)
+
+
+def _draws_noise(it: Experiment) -> str:
+    """The operation that draws normal noise in eval; "" if there is none, or anything that may drop something."""
+    with Tracer() as tracer:
+        it.run(it.tokens(0))
+    names = {op.name.rpartition(".")[2]: op for op in tracer.ops}
+    dropping = [op for name, op in names.items() if name in _DROPPING and _drops(op)]
+    return "" if dropping else next((name for name in names if name in _NOISE), "")
+
+
+def _drops(op: TracedOp) -> bool:
+    """Whether an operation that can drop does: dropout in eval is called, and leaves all as it is."""
+    if "attention" in op.name:
+        given = (*op.arguments, *op.keywords.values())
+        return any(type(value) is float and 0 < value < 1 for value in given)
+    if "dropout" in op.name:
+        rate, active = (
+            op.keywords.get(name, op.arguments[place] if len(op.arguments) > place else default)
+            for place, name, default in ((1, "p", 0.5), (2, "training", True))
+        )
+        return active is not False and rate != 0
+    return True
 
 
 def strides_do_not_matter(it: Experiment) -> Shown:
@@ -154,12 +191,24 @@ def one_token_is_enough(it: Experiment) -> Shown:
         try:
             output = it.run(tokens)
         except (RuntimeError, ValueError, IndexError, AssertionError) as error:
-            if re.search(r"self\.(n|num_)?(tokens|seq|patches|positions|len)", it.source()):
+            if not _takes_any_length(it):
                 raise NotApplicable("its length is fixed") from error
             raise Failed(f"it raises on a sequence of one: {str(error).splitlines()[0]}", None, "MSA311") from error
         if not bool(output.isfinite().all()):
             raise Failed("a sequence of one gives NaN", float("nan"), "MSA301")
     return Shown(0.0)
+
+
+def _takes_any_length(it: Experiment) -> bool:
+    """Whether it runs on one token less than it was given, unlike windows of a fixed size."""
+    if re.search(r"self\.(n|num_)?(tokens|seq|patches|positions|len)", it.source()):
+        return False
+    length = it.tokens(0).shape[1]
+    try:
+        it.run(it.tokens(0, seq=length - 1 if length > 2 else length + 1))
+    except Exception:
+        return False
+    return True
 
 
 def cached_steps_equal_the_whole(it: Experiment) -> Shown:

@@ -42,7 +42,7 @@ def _way(it: Experiment, causal: bool) -> MaskWay | None:
             leaks = [_hidden_change(it, tokens, it.masks.values(way, allowed), allowed, 0) for allowed in trials]
         except Exception:
             continue
-        if max(leaks) <= it.tolerance:
+        if max(leaks) <= it.tolerance or (leaks[-1] <= it.tolerance and it.is_pooled(output, tokens)):
             return way
         leak = leaks[0]
         if leak <= it.tolerance:
@@ -151,12 +151,31 @@ def _padding(it: Experiment, left: bool) -> Shown:
         masks = it.masks.values(way, allowed)
         worst = max(worst, _hidden_change(it, tokens, masks, allowed, seed))
         output = it.run(tokens, masks)
+        if it.is_pooled(output, tokens) and _reads_the_last(it, way, seed):
+            if not left:
+                raise NotApplicable("it reads its last token, and so is made for padding at the beginning")
+            worst = max(worst, _change_alone(it, way, tokens, output))
         real = output[allowed.diagonal(dim1=1, dim2=2)] if it.is_tokenwise(output, tokens) else output
         if bool(real.isnan().any()):
             raise Failed(f"real tokens come out NaN with {way}", float("nan"), "MSA301")
     if worst > it.tolerance:
         raise Failed(f"padded tokens reach real ones, with {way}", worst, "MSA304")
     return Shown(worst, f"with {way}")
+
+
+def _reads_the_last(it: Experiment, way: MaskWay, seed: int) -> bool:
+    """Whether padding at the end reaches one row a sample, and padding at the beginning does not."""
+    tokens = it.tokens(seed)
+    right, left = padded(tokens, left=False), padded(tokens, left=True)
+    changes = [_hidden_change(it, tokens, it.masks.values(way, one), one, seed) for one in (right, left)]
+    return changes[0] > it.tolerance >= changes[1]
+
+
+def _change_alone(it: Experiment, way: MaskWay, tokens: Tensor, output: Tensor) -> float:
+    """How much the output of the first sample, padded by one token at the beginning, differs from that without it."""
+    alone = tokens[:1, 1:]
+    seen = torch.ones(1, alone.shape[1], alone.shape[1], dtype=torch.bool)
+    return float((it.run(alone, it.masks.values(way, seen)) - output[:1]).abs().max())
 
 
 def masked_row_is_finite(it: Experiment) -> Shown:
@@ -178,7 +197,9 @@ def masked_row_is_finite(it: Experiment) -> Shown:
 
 
 def future_is_hidden(it: Experiment) -> Shown:
-    tokens, _ = it.tokenwise(0)
+    tokens, output = it.tokenwise(0)
+    if it.is_of_scores(tokens, output):
+        raise NotApplicable("it makes weights of scores, and mixes no values")
     way = _way(it, causal=True)
     masks = it.masks.values(way, causal_plane(tokens)) if way is not None else None
     pattern = seen_keys(it, masks)
@@ -186,7 +207,7 @@ def future_is_hidden(it: Experiment) -> Shown:
     if fault is not None:
         raise Failed(fault[0], 1.0, fault[1])
     for seed in SEEDS:
-        free, seen = it.influence(None, seed), it.influence(masks, seed)
+        free, seen = _influences(it, None, seed), _influences(it, masks, seed)
         if way is None:
             _judge_own_causality(it, seen)
         elif bool(seen.triu(1).any()):
@@ -196,6 +217,16 @@ def future_is_hidden(it: Experiment) -> Shown:
         elif bool((free & ~seen).tril().any()):
             raise Failed(f"some tokens don't see earlier ones, with {way}", 1.0, "MSA310")
     return Shown(0.0, f"with {way}" if way is not None else "by itself")
+
+
+def _influences(it: Experiment, masks: dict[str, object] | None, seed: int) -> Tensor:
+    """Who depends on whom, for tokens as they are or much smaller: large scores let one key take all the weight."""
+    seen = it.influence(masks, seed)
+    for scale in () if it.is_ids else (2.0**-4, 2.0**-10):
+        if bool((seen | seen.T).all()):
+            break
+        seen = seen | it.influence(masks, seed, scale)
+    return seen
 
 
 def _judge_own_causality(it: Experiment, seen: Tensor) -> None:
@@ -209,12 +240,14 @@ def _judge_own_causality(it: Experiment, seen: Tensor) -> None:
         return
     if not earlier:
         raise Failed("tokens depend on later ones only", 1.0, "MSA310")
-    if it.text or any("causal" in name for name in it.parameters) or not _is_meant_causal(it):
+    if it.text or any("causal" in name for name in it.parameters) or not is_meant_causal(it):
         raise NotApplicable("it is asked for no causal mask, and attends both ways")
+    if it.others or it.beside:
+        raise NotApplicable(f"what its tokens see may hang on `{(it.others + it.beside)[0]}`")
     raise Failed("tokens depend on later ones, though it is named or equipped for causality", 1.0, "MSA313")
 
 
-def _is_meant_causal(it: Experiment) -> bool:
+def is_meant_causal(it: Experiment) -> bool:
     """By its name, by a triangular mask among its tensors, or by one that it makes."""
     name = type(it.module).__name__ if isinstance(it.module, nn.Module) else getattr(it.module, "__name__", "")
     if "causal" in name.lower():

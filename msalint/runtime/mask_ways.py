@@ -91,7 +91,7 @@ class MaskWays:
     def meaning(self, name: str) -> str | None:
         """What True means in a mask of this name, where a person, its name or a docstring says so."""
         stated = (stated_polarity(text, name) for text in self.docs if name in text)
-        return self.polarity or mask_polarity(name) or next((said for said in stated if said), None)
+        return self.polarity or next((said for said in stated if said), None) or mask_polarity(name)
 
     def _shapes(self, name: str, padding: bool, allowed: Tensor) -> Sequence[str]:
         example = self.examples.get(name)

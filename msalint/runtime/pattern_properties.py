@@ -21,10 +21,15 @@ def tokens_meet(it: Experiment) -> Shown:
         raise NotApplicable("it has one token")
     if len(it.data) > 1 + len([name for name in it.same if name != it.main]):
         raise NotApplicable("it attends to another input")
+    if it.is_of_scores(tokens, output):
+        raise NotApplicable("it makes weights of scores, and mixes no values")
     # Small values: large ones may saturate the softmax of scores that are not scaled.
     scale = 1.0 if it.is_ids else 0.25
-    if bool(it.influence(scale=scale).fill_diagonal_(False).any()):
+    seen = it.influence(scale=scale, module=it.awake())
+    if bool(seen.fill_diagonal_(False).any()):
         return Shown(0.0)
+    if not bool(it.influence(scale=scale, module=it.awake()).any()):
+        raise NotApplicable("its output depends on no token, not even on its own")
     tokens = it.tokens(0, batch=max(2, tokens.shape[0]))
     output = it.run(tokens)
     other = tokens.clone()

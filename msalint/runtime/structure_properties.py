@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from msalint.runtime.copies import copied, moved, tensors_in
+from msalint.runtime.copies import moved, tensors_in
 from msalint.runtime.experiment import Experiment, NotApplicable
 from msalint.runtime.outcome import Failed, Shown
 from msalint.runtime.subject import fresh, settings_of
@@ -121,25 +121,41 @@ _MIXED = re.compile(r"same device|different devices|meta.*cpu|cpu.*meta", re.IGN
 def device_is_followed(it: Experiment) -> Shown:
     """On the meta device nothing is computed, but a mask that was made on the CPU meets scores that are not there."""
     target = it.subject.target
-    module = copied(target).to("meta") if isinstance(target, nn.Module) else target
+    module = it.pristine().to("meta") if isinstance(target, nn.Module) else target
     given = {name: moved(value, device="meta") for name, value in fresh(it.inputs).items()}
     if it.text:
         raise NotApplicable("a --call may make tensors of its own")
-    tracer = Tracer()
+    tracer = _Own()
     try:
         with tracer:
             module(**given)
     except Exception as error:
         text = str(error).splitlines()[0] if str(error) else type(error).__name__
+        if tracer.globals and not isinstance(target, nn.Module):
+            raise NotApplicable("it uses layers that it was not given, which stay where they are") from error
         if _MIXED.search(str(error)):
             raise Failed(f"on another device it raises: {text}", None, "MSA315") from error
         if not any(_mixes(op) for op in tracer.ops):
             raise NotApplicable(f"it can't run without values ({type(error).__name__})") from error
     mixed = next((op for op in tracer.ops if _mixes(op)), None)
+    if mixed is not None and tracer.globals and not isinstance(target, nn.Module):
+        raise NotApplicable("it uses layers that it was not given, which stay where they are")
     if mixed is not None:
         reason = f"a tensor made on the CPU meets one of the module's device, line {mixed.line}"
         raise Failed(reason, None, "MSA315")
     return Shown(0.0)
+
+
+class _Own(Tracer):
+    """Notes whether parameters on the CPU are used: those of a function are not its own."""
+
+    globals = False
+
+    def described(
+        self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[TracedOp | None, Any]:
+        self.globals = self.globals or any(isinstance(value, nn.Parameter) for value in (*args, *kwargs.values()))
+        return super().described(func, args, kwargs)
 
 
 def _mixes(op: TracedOp) -> bool:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from msalint.runtime.guess import Unguessable, constructor_arguments
 from msalint.runtime.inputs import forms, inputs_of, main_input, sizes_of_input
+from msalint.runtime.kept_state import KeptState, state_of
 from msalint.runtime.layout import TWIN, declared_layout
 from msalint.runtime.request import Request
 from msalint.runtime.sizes import Sizes
@@ -34,6 +35,8 @@ class Subject:
     """How the inputs are laid out (a `Layout`), or "ids", "image", "named"."""
     settings: Mapping[str, object] = field(default_factory=dict)
     """The settings of the target as they were before it first ran."""
+    state: KeptState = field(default_factory=lambda: state_of(None))
+    """What the target kept before it first ran."""
 
     @property
     def module(self) -> nn.Module | None:
@@ -67,9 +70,12 @@ def subject_of(target: Any, request: Request) -> Subject:
 def _running(target: Any, built: Any, request: Request, sizes: Sizes) -> Subject | TargetError:
     """The target on the first inputs that it runs on, else the error of the most natural ones."""
     first: TargetError | None = None
-    settings = settings_of(built)
+    settings, state = settings_of(built), state_of(built)
     for fitted, kind, form in forms(built, request, sizes):
-        subject = replace(_subject(target, built, form, request, fitted, kind), settings=settings)
+        subject = replace(_subject(target, built, form, request, fitted, kind), settings=settings, state=state)
+        if subject.module is not None:
+            # What an attempt that failed has left.
+            state.changed(subject.module).put_back(subject.module)
         try:
             with torch.no_grad(), torch.random.fork_rng():
                 subject.call()
@@ -161,7 +167,7 @@ def other_layout(subject: Subject, request: Request) -> Subject | None:
         with torch.device(request.device):
             inputs = inputs_of(subject.target, request, subject.sizes, twin, None)
         other = _subject(subject.target, subject.target, inputs, request, subject.sizes, twin)
-        other = replace(other, settings=subject.settings)
+        other = replace(other, settings=subject.settings, state=subject.state)
         with torch.no_grad(), torch.random.fork_rng():
             other.call()
     except Exception:

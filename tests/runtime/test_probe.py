@@ -40,8 +40,7 @@ def test_the_reference_has_every_property() -> None:
 @pytest.mark.parametrize("target", [modules.Choice, modules.Fused])
 def test_sound_modules_have_no_failure(target: object) -> None:
     report = probe(target, settings={"fault": "none"} if target is modules.Choice else {})
-    # -1e9 overflows in half, which the property is there to say.
-    assert set(failed(report)) <= {"float16"}
+    assert failed(report) == {}
 
 
 def test_causality_by_itself_is_recognised() -> None:
@@ -65,7 +64,6 @@ def test_causality_by_itself_is_recognised() -> None:
         ("scaled_without_root", "scale", "MSA203"),
         ("scale_inverted", "scale", "MSA204"),
         ("infinite_fill", "fully masked row", "MSA301"),
-        ("none", "float16", "MSA303"),
         ("weak_fill", "right padding", "MSA304"),
         ("mask_ignored", "right padding", "MSA313"),
         ("mask_ignored", "causality", "MSA313"),
