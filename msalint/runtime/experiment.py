@@ -299,6 +299,7 @@ class Experiment:
         """A copy of the module in training mode."""
         if not isinstance(self.module, nn.Module):
             raise NotApplicable("it is a function, which has no training mode")
+        self.kept.put_back(self.module)
         yield in_mode(copied(self.module), training=True)
 
 

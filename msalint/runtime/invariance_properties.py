@@ -122,8 +122,9 @@ _DROPPING = frozenset(
 
 def _draws_noise(it: Experiment) -> str:
     """The operation that draws normal noise in eval; "" if there is none, or anything that may drop something."""
+    tokens = it.tokens(0)
     with Tracer() as tracer:
-        it.run(it.tokens(0))
+        it.run(tokens)
     names = {op.name.rpartition(".")[2]: op for op in tracer.ops}
     dropping = [op for name, op in names.items() if name in _DROPPING and _drops(op)]
     return "" if dropping else next((name for name in names if name in _NOISE), "")

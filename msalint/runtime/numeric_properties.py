@@ -10,7 +10,6 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from msalint.runtime.copies import copied
 from msalint.runtime.experiment import Experiment, NotApplicable, awakened
 from msalint.runtime.flow_tracer import FlowTracer, Scale, labels_of_kind
 from msalint.runtime.mask_properties import padded, padding_way
@@ -70,7 +69,7 @@ def bfloat16_is_finite(it: Experiment) -> Shown:
 def _low_precision(it: Experiment, dtype: torch.dtype) -> Shown:
     if not isinstance(it.module, nn.Module):
         raise NotApplicable("it is a function")
-    module = in_mode(copied(it.subject.target), training=False).to(dtype)
+    module = in_mode(it.pristine(), training=False).to(dtype)
     way = _quiet_way(it)
     for seed in SEEDS:
         tokens = it.tokens(seed)

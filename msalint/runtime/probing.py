@@ -101,6 +101,7 @@ def probe(target: Any, *, properties: Sequence[Property] = PROPERTIES, **asked: 
             return probe_subject(subject, request, properties)
         finally:
             target.train(was_training)
+            subject.state.changed(target).put_back(target)
     return probe_subject(subject, request, properties)
 
 
