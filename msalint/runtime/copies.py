@@ -20,7 +20,7 @@ def copied(module: Copied) -> Copied:
             for value in vars(part).values():
                 for tensor in tensors_in(value):
                     if tensor.grad_fn is not None:
-                        memo[id(tensor)] = tensor.detach().clone()
+                        memo[id(tensor)] = tensor.detach().clone().requires_grad_()
     return copy.deepcopy(module, memo)
 
 

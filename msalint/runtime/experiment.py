@@ -179,7 +179,7 @@ class Experiment:
     def tokens(self, seed: int, batch: int | None = None, seq: int | None = None) -> Tensor:
         """The main input for a seed, of the sizes asked."""
         generator = torch.Generator().manual_seed(seed)
-        shape = list(self._to_rows(self.subject.inputs[self.main]).shape)
+        shape = list(self.to_rows(self.subject.inputs[self.main]).shape)
         shape[0], shape[1] = batch or shape[0], seq or shape[1]
         if self.is_ids:
             ids = torch.randint(self.vocab, shape, generator=generator)
@@ -202,7 +202,7 @@ class Experiment:
         given: dict[str, Any] = {}
         for name, value in fresh(self.inputs).items():
             if name in (self.main, *self.same):
-                value = self._from_rows(tokens)
+                value = self.from_rows(tokens)
             value = moved(value, dtype=dtype)
             if isinstance(value, Tensor):
                 value = self._fitted(name, value, tokens)
@@ -217,7 +217,7 @@ class Experiment:
         found = first_tensor(output)
         if found is None:
             raise NotApplicable("its output holds no tensor")
-        return self._to_rows(found) if found.dim() == self._from_rows(tokens).dim() else found
+        return self.to_rows(found) if found.dim() == self.from_rows(tokens).dim() else found
 
     def _fitted(self, name: str, value: Tensor, tokens: Tensor) -> Tensor:
         """Masks, positions and second sequences cut to the batch and length of the tokens."""
@@ -235,12 +235,14 @@ class Experiment:
             else value
         )
 
-    def _to_rows(self, tensor: Tensor) -> Tensor:
+    def to_rows(self, tensor: Tensor) -> Tensor:
+        """What the module takes or gives, as (batch, seq, ...)."""
         if self.kind == "unbatched" and tensor.dim() == 2:
             return tensor.unsqueeze(0)
         return self._swapped(tensor)
 
-    def _from_rows(self, tensor: Tensor) -> Tensor:
+    def from_rows(self, tensor: Tensor) -> Tensor:
+        """(batch, seq, ...) as the module takes it."""
         return tensor.squeeze(0) if self.kind == "unbatched" else self._swapped(tensor)
 
     def _swapped(self, tensor: Tensor) -> Tensor:

@@ -79,9 +79,16 @@ def size_for(name: str, sizes: Sizes) -> int | None:
 
 
 def constructor_arguments(
-    target: Any, sizes: Sizes, given: Mapping[str, Any], keep_defaults: bool = False, dropout: float = 0.0
+    target: Any,
+    sizes: Sizes,
+    given: Mapping[str, Any],
+    keep_defaults: bool = False,
+    dropout: float = 0.0,
+    venture: bool = False,
 ) -> dict[str, Any]:
     """Keyword arguments for a class. Sizes with a default are set too, so as to be distinct, unless `keep_defaults`.
+
+    `venture`: a whole number, the width, for what is not annotated and says nothing by its name.
 
     Raises `Unguessable`, also for a name in `given` that the constructor lacks.
     """
@@ -103,7 +110,12 @@ def constructor_arguments(
         if optional and (keep_defaults or not _is_size(parameter, hint, sizes)):
             continue
         rate = not optional and _is_rate(parameter.name)
-        arguments[parameter.name] = dropout if rate else value_for(parameter.name, hint, sizes)
+        try:
+            arguments[parameter.name] = dropout if rate else value_for(parameter.name, hint, sizes)
+        except Unguessable:
+            if hint is not int and not (venture and hint is None):
+                raise
+            arguments[parameter.name] = sizes.d_model
     return arguments
 
 

@@ -7,7 +7,7 @@ import re
 import torch
 from torch import nn
 
-from msalint.runtime.cached_decoding import step_by_step
+from msalint.runtime.cached_decoding import BreaksInParts, in_parts
 from msalint.runtime.experiment import Experiment, NotApplicable
 from msalint.runtime.head_leak import head_overlap
 from msalint.runtime.mask_properties import causal_plane, causal_way, is_meant_causal
@@ -54,8 +54,9 @@ def permutation_carries_over(it: Experiment) -> Shown:
         raise NotApplicable("not every token sees every other")
     if tokens.shape[1] in it.run(tokens).shape[2:]:
         raise NotApplicable("its output has tokens on two axes")
-    if it.is_ids:
-        raise NotApplicable("it takes ids, and most such models have positions")
+    alike = it.run(tokens[:, :1].expand_as(tokens))
+    if it.is_ids and not float((alike - alike[:, :1]).abs().max()) <= it.tolerance:
+        raise NotApplicable("one id at all places comes out unlike: it has positions")
     if it.others and is_meant_causal(it):
         raise NotApplicable("it is causal, and reads another sequence")
     beside = _beside(it, tokens)
@@ -213,14 +214,41 @@ def _takes_any_length(it: Experiment) -> bool:
 
 
 def cached_steps_equal_the_whole(it: Experiment) -> Shown:
-    tokens, _ = it.tokenwise(0)
+    """Token by token, and a prompt with one token after it, against the whole sequence at once.
+
+    Of a module that keeps its cache on itself only if it is causal: nothing else says that it is to be used so.
+    """
+    worst = max(_change_in_parts(it, [1] * steps, [steps - 1, 1]) for steps in [it.tokenwise(0)[0].shape[1]])
+    if not worst <= it.tolerance:
+        raise Failed("decoding with a cache gives another output than the whole sequence", worst, "MSA505")
+    return Shown(worst)
+
+
+def cached_parts_equal_the_whole(it: Experiment) -> Shown:
+    """A prompt with several tokens after it, as drafts and prompts in parts are decoded: an error of sizes is a fault.
+
+    Another output is none: a module may be made for one token at a time, and masks no others.
+    """
+    steps = it.tokenwise(0)[0].shape[1]
+    if steps < 4:
+        raise NotApplicable("its sequence is too short")
+    try:
+        worst = _change_in_parts(it, [steps - 2, 2])
+    except BreaksInParts as error:
+        raise Failed(f"it raises on two tokens after a cache: {error}", None, "MSA505") from error
+    if not worst <= it.tolerance:
+        raise NotApplicable("it is made for one token after a cache: it masks nothing among several")
+    return Shown(worst)
+
+
+def _change_in_parts(it: Experiment, *plans: list[int]) -> float:
     way = causal_way(it)
     worst = 0.0
     for seed in SEEDS:
         tokens = it.tokens(seed)
         masks = it.masks.values(way, causal_plane(tokens)) if way is not None else None
-        stepped = step_by_step(it, tokens, way)
-        worst = max(worst, float((stepped - it.run(tokens, masks)).abs().max()))
-    if not worst <= it.tolerance:
-        raise Failed("decoding with a cache gives another output than the whole sequence", worst, "MSA701")
-    return Shown(worst)
+        if it.kept and bool(it.influence(masks).triu(1).any()):
+            raise NotApplicable("it is not causal")
+        for lengths in plans:
+            worst = max(worst, float((in_parts(it, tokens, way, lengths) - it.run(tokens, masks)).abs().max()))
+    return worst

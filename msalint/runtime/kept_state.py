@@ -62,7 +62,7 @@ def state_of(module: Any) -> KeptState:
     for name, value in found.items():
         try:
             # Tensors with a history can't be copied as they are.
-            memo = {id(t): t.detach().clone() for t in tensors_in(value) if t.grad_fn is not None}
+            memo = {id(t): t.detach().clone().requires_grad_() for t in tensors_in(value) if t.grad_fn is not None}
             values[name] = copy.deepcopy(value, memo)
         except Exception:
             continue

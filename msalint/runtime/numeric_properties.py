@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -72,17 +72,55 @@ def _low_precision(it: Experiment, dtype: torch.dtype) -> Shown:
     module = in_mode(it.pristine(), training=False).to(dtype)
     way = _quiet_way(it)
     for seed in SEEDS:
-        tokens = it.tokens(seed)
-        for masks in [None] if way is None else [None, it.masks.values(way, padded(tokens, left=False))]:
-            fitted = {name: _cast(value, dtype) for name, value in (masks or {}).items()}
+        for tokens, masks in _trials(it, way, seed):
+            fitted = {name: _cast(value, dtype) for name, value in masks.items()}
             try:
                 output = it.run(tokens, fitted, module=module)
             except RuntimeError as error:
                 text = str(error).splitlines()[0]
                 raise NotApplicable(f"it can't run in this dtype: {text}") from error
-            if not bool(output.isfinite().all()):
+            # What is not finite in any dtype is told by other properties.
+            if not bool(output.isfinite().all()) and bool(it.run(tokens, masks).isfinite().all()):
                 raise Failed("its output is not finite", float("nan"), "MSA303")
     return Shown(0.0)
+
+
+def _trials(it: Experiment, way: MaskWay | None, seed: int) -> Iterator[tuple[Tensor, dict[str, object]]]:
+    """Tokens without a mask, with padding, and a sample that is all padding, with scores of some tens.
+
+    Tokens that are all alike give one score a row, which is below zero in half of the heads: a mask that is added to
+    it may leave what the dtype holds.
+    """
+    tokens = it.tokens(seed)
+    yield tokens, {}
+    if way is None:
+        return
+    yield tokens, it.masks.values(way, padded(tokens, left=False))
+    if not it.is_ids:
+        alike = 16 * tokens[:, :1].expand_as(tokens)
+        yield alike, it.masks.values(way, padded(tokens, left=False, whole=True))
+
+
+LARGE = (1e2, 1e3, 1e4)
+
+
+def large_values_stay_finite(it: Experiment) -> Shown:
+    """Inputs up to 1e4 times as large, in float32: a softmax that subtracts its maximum holds any of them."""
+    if it.is_ids:
+        raise NotApplicable("it takes ids")
+    module = it.module
+    if isinstance(module, nn.Module):
+        module = in_mode(it.pristine(), training=False)
+        if any(p.dtype != torch.float32 for p in module.parameters() if p.is_floating_point()):
+            raise NotApplicable("it is not in float32")
+    for seed in SEEDS:
+        tokens = it.tokens(seed).float()
+        for scale in (1.0, *LARGE):
+            if not bool(it.run(tokens * scale, module=module).isfinite().all()):
+                if scale == 1.0:
+                    raise NotApplicable("its output is not finite for usual inputs")
+                raise Failed(f"inputs {scale:.0e} times as large give NaN or infinity", scale, "")
+    return Shown(LARGE[-1], "times the usual inputs")
 
 
 def _cast(value: object, dtype: torch.dtype) -> object:
@@ -214,12 +252,13 @@ def used_elsewhere(module: nn.Module, parameter: str) -> bool:
     for depth, name in enumerate(path):
         methods = vars(type(module.get_submodule(".".join(path[:depth]))))
         uses = {
-            method: set(function.__code__.co_names)
+            method: set(inspect.unwrap(function).__code__.co_names)
             for method, function in methods.items()
             if hasattr(function, "__code__")
         }
         naming = {method for method, names in uses.items() if name in names} - _reached("__init__", uses)
-        if naming and not naming & _reached("forward", uses):
+        entry = getattr(module.forward, "__name__", "forward") if depth == 0 else "forward"
+        if naming and not naming & _reached(entry, uses):
             return True
     return False
 

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from msalint.runtime.gradient_properties import (
+    backward_is_the_gradient,
+    dtype_argument_is_kept,
+    gradients_reach_whole_weights,
+    weights_are_registered,
+)
 from msalint.runtime.invariance_properties import (
+    cached_parts_equal_the_whole,
     cached_steps_equal_the_whole,
     evaluation_is_deterministic,
     heads_are_apart,
@@ -24,6 +31,7 @@ from msalint.runtime.numeric_properties import (
     dropout_acts_in_training,
     gradients_reach_every_parameter,
     half_is_finite,
+    large_values_stay_finite,
     parameters_are_four_squares,
     scale_fits_the_heads,
     weights_sum_to_one,
@@ -64,8 +72,15 @@ PROPERTIES = (
     Property("scale", "the factor between q k^T and softmax, against 1 / sqrt(d_k)", scale_fits_the_heads, False),
     Property("float16", "the module and its input in half, with and without a mask", half_is_finite, False),
     Property("bfloat16", "the module and its input in bfloat16, with and without a mask", bfloat16_is_finite, False),
+    Property("dtype argument", "another one of its class, built in bfloat16", dtype_argument_is_kept, False),
+    Property("large values", "inputs up to 1e4 times as large, in float32", large_values_stay_finite, False),
     Property("kernel arguments", "mask, is_causal and lengths of the fused kernel", kernel_arguments_agree, False),
     Property("gradient flow", "gradient of the squared output on every weight", gradients_reach_every_parameter, False),
+    Property("whole weights", "gradient off the diagonal of square weights", gradients_reach_whole_weights, False),
+    Property("backward", "gradient of a hand-written backward, against differences", backward_is_the_gradient),
+    Property(
+        "weights registered", "what asks for a gradient, as built here and elsewhere", weights_are_registered, False
+    ),
     Property("graph let go", "what the module keeps after a training run", graph_is_let_go, False),
     Property("settings stay", "plain attributes before and after runs in eval and training", settings_stay, False),
     Property("layers apart", "weights that layers of one list share", layers_are_apart, False),
@@ -73,6 +88,7 @@ PROPERTIES = (
     Property("device", "module and input on the meta device", device_is_followed, False),
     Property("parameter count", "against 4 d_model^2 and biases", parameters_are_four_squares, False),
     Property("cached decoding", "token by token with a cache, against the whole", cached_steps_equal_the_whole),
+    Property("cached parts", "two tokens after a cache, against the whole", cached_parts_equal_the_whole),
     Property("strided input", "the same input, not contiguous", strides_do_not_matter),
     Property("batch of one", "the first sample alone", one_sample_is_enough),
     Property("length of one", "a sequence of one token", one_token_is_enough),

@@ -29,3 +29,5 @@ class Request:
     seed: int = 0
     dropout: float = 0.0
     """The dropout rate to build with: above 0 where its effect is to be seen."""
+    venture: bool = False
+    """Build with a whole number where nothing tells what an argument of the constructor is."""

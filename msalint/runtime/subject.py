@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import copy
 import inspect
 import re
@@ -37,6 +38,8 @@ class Subject:
     """The settings of the target as they were before it first ran."""
     state: KeptState = field(default_factory=lambda: state_of(None))
     """What the target kept before it first ran."""
+    cls: Any = None
+    """The class that the target was built from, None if it was handed over."""
 
     @property
     def module(self) -> nn.Module | None:
@@ -48,6 +51,17 @@ def subject_of(target: Any, request: Request) -> Subject:
 
     Raises `TargetError` with the error of the first attempt, which is the most natural one.
     """
+    try:
+        return _first_running(target, request)
+    except TargetError as error:
+        if request.venture or not isinstance(error.__cause__, Unguessable):
+            raise
+        with contextlib.suppress(TargetError):
+            return _first_running(target, replace(request, venture=True))
+        raise
+
+
+def _first_running(target: Any, request: Request) -> Subject:
     first: TargetError | None = None
     for sizes in request.sizes:
         try:
@@ -72,7 +86,9 @@ def _running(target: Any, built: Any, request: Request, sizes: Sizes) -> Subject
     first: TargetError | None = None
     settings, state = settings_of(built), state_of(built)
     for fitted, kind, form in forms(built, request, sizes):
-        subject = replace(_subject(target, built, form, request, fitted, kind), settings=settings, state=state)
+        cls = target if inspect.isclass(target) else None
+        subject = _subject(target, built, form, request, fitted, kind)
+        subject = replace(subject, settings=settings, state=state, cls=cls)
         if subject.module is not None:
             # What an attempt that failed has left.
             state.changed(subject.module).put_back(subject.module)
@@ -124,7 +140,10 @@ def build(target: Any, request: Request, sizes: Sizes) -> Any:
         try:
             torch.manual_seed(request.seed)
             with torch.device(request.device):
-                built = target(**constructor_arguments(target, sizes, request.settings, keep_defaults, request.dropout))
+                arguments = constructor_arguments(
+                    target, sizes, request.settings, keep_defaults, request.dropout, request.venture
+                )
+                built = _with_forward(target(**arguments))
             if not callable(built) or not callable(getattr(built, "forward", built)):
                 raise TargetError(f"{target.__name__} makes objects that can't be called")
             return in_mode(built, training=False) if isinstance(built, nn.Module) else built
@@ -134,6 +153,22 @@ def build(target: Any, request: Request, sizes: Sizes) -> Any:
             first = first or error
     reason = str(first) if isinstance(first, Unguessable) else describe_error(first or RuntimeError())
     raise TargetError(f"{target.__name__} can't be built: {reason}") from first
+
+
+def _with_forward(built: Any) -> Any:
+    """The object itself. A module without a forward gets its first public method of tensors for one."""
+    if isinstance(built, nn.Module) and type(built).forward is nn.Module.forward:
+        methods = {name: m for name, m in vars(type(built)).items() if inspect.isfunction(m) and name[0] != "_"}
+        taking = [n for n, m in methods.items() if n not in _HOOKS and len(inspect.signature(m).parameters) > 1]
+        if taking:
+            object.__setattr__(built, "forward", getattr(built, taking[0]))
+    return built
+
+
+_HOOKS = frozenset(
+    "training_step validation_step test_step predict_step configure_optimizers reset_parameters init_weights".split()
+)
+"""Methods that a trainer calls, or that the constructor does: none of them is how a model is used."""
 
 
 def settings_of(built: Any) -> dict[str, object]:
@@ -167,7 +202,7 @@ def other_layout(subject: Subject, request: Request) -> Subject | None:
         with torch.device(request.device):
             inputs = inputs_of(subject.target, request, subject.sizes, twin, None)
         other = _subject(subject.target, subject.target, inputs, request, subject.sizes, twin)
-        other = replace(other, settings=subject.settings, state=subject.state)
+        other = replace(other, settings=subject.settings, state=subject.state, cls=subject.cls)
         with torch.no_grad(), torch.random.fork_rng():
             other.call()
     except Exception:

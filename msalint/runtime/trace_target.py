@@ -6,8 +6,10 @@ import inspect
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import nn
 
+from msalint.runtime.copies import tensors_in
 from msalint.runtime.layout import AXES
 from msalint.runtime.request import Request
 from msalint.runtime.shape_tracing import Flow, run_traced
@@ -67,11 +69,19 @@ def settled(subject: Subject, request: Request) -> tuple[Subject, Flow, Exceptio
     """
     flow, raised = _run(subject)
     twin = other_layout(subject, request) if raised is None and flow.problems else None
-    if twin is not None:
+    if twin is not None and _keeps_batch(twin) >= _keeps_batch(subject):
         other, _ = _run(twin)
         if not other.problems:
             return twin, other, None
     return subject, flow, raised
+
+
+def _keeps_batch(subject: Subject) -> bool:
+    """Whether the first tensor of its output has an axis of the batch size: a pooled axis is not the batch."""
+    with torch.no_grad(), torch.random.fork_rng():
+        output = subject.call()
+    tensor = next(tensors_in(output), None)
+    return tensor is not None and subject.sizes.batch in tensor.shape
 
 
 def _run(subject: Subject) -> tuple[Flow, Exception | None]:

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from msalint.runtime.copies import copied
 from msalint.testing import run_proof
 
 CALLS_PER_TARGET = 2
@@ -43,7 +44,7 @@ def calls_of(proof: Path, files: Sequence[Path]) -> list[ProofCall]:
         if values is None or len(seen) >= CALLS_PER_TARGET or (key := repr(_sizes(values))) in seen:
             return
         try:
-            kept = target if not isinstance(target, nn.Module) else copy.deepcopy(target)
+            kept = target if not isinstance(target, nn.Module) else copied(target)
             seen[key] = ProofCall(file, name, kept, copy.deepcopy(values))
         except RuntimeError:
             return  # a tensor with a history can't be copied
@@ -95,6 +96,8 @@ def _functions_noted(wanted: set[Path], note: Note) -> Iterator[None]:
             for key, value in list(vars(module).items()):
                 if isinstance(value, types.FunctionType) and value.__module__ == module.__name__:
                     setattr(module, key, wrapped(value, file))
+                elif inspect.isclass(value) and value.__module__ == module.__name__:
+                    _methods_noted(value, file, note)
         return module
 
     proofkit.load = load  # type: ignore[attr-defined]
@@ -102,6 +105,26 @@ def _functions_noted(wanted: set[Path], note: Note) -> Iterator[None]:
         yield
     finally:
         proofkit.load = plain  # type: ignore[attr-defined]
+
+
+def _methods_noted(cls: type, file: Path, note: Note) -> None:
+    """Of a module class without a forward, the calls of its methods, each as if it were its forward."""
+    if not issubclass(cls, nn.Module) or cls.forward is not nn.Module.forward:
+        return
+
+    def wrapped(method: types.FunctionType) -> Callable[..., Any]:
+        @functools.wraps(method)
+        def noting(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
+            self.forward = types.MethodType(method, self)
+            note(file, cls.__name__, self, args, kwargs)
+            del self.forward
+            return method(self, *args, **kwargs)
+
+        return noting
+
+    for key, value in list(vars(cls).items()):
+        if isinstance(value, types.FunctionType) and not key.startswith("_"):
+            setattr(cls, key, wrapped(value))
 
 
 def _file_of(module: str) -> Path | None:

@@ -31,7 +31,8 @@ def status(report: Report, name: str) -> str:
 def test_the_reference_has_every_property() -> None:
     report = probe(MultiHeadSelfAttention)
     assert {finding.name: finding.status for finding in report.findings if finding.status != "pass"} == dict.fromkeys(
-        ["padding ids", "key heads in order", "kernel arguments", "layers apart", "heads side by side"],
+        ["padding ids", "key heads in order", "dtype argument", "kernel arguments", "backward"]
+        + ["layers apart", "heads side by side"],
         "not applicable",
     )
     assert report.dtype == "float64"
