@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from msalint.runtime.contraction import Contraction
@@ -99,8 +99,28 @@ def _meet_other_tokens(weights: Labels, values: Labels, key: str, letter: str, s
     return bool(((ours != theirs) & (ours >= 0) & (theirs >= 0)).any())
 
 
+def sum_problems(op: TracedOp, known: Sequence[Labels]) -> Iterator[Problem]:
+    """A residual adds to each token the context of that token."""
+    for context in known:
+        for other in known:
+            if not context.context or other.context or other.pair or TOKEN not in context.arrays.keys() & other.arrays:
+                continue
+            ours, theirs = context.arrays[TOKEN], other.arrays[TOKEN]
+            if bool(((ours != theirs) & (ours >= 0) & (theirs >= 0)).any()) and context.varies(TOKEN, -1):
+                message = "the sum adds to a token what mixes several: the heads were merged with no transpose back"
+                yield Problem(op, "heads not merged in order", message, "MSA103")
+                return
+
+
 def merge_problems(op: TracedOp, labels: Labels) -> Iterator[Problem]:
-    """A projection of the context reads the heads of one token."""
+    """A projection of the context reads the heads of one token; one of features does not run on from place to place."""
+    if not labels.context and len(next(iter(labels.arrays.values())).shape) > 2 and labels.scrambled(-2):
+        yield Problem(
+            op,
+            "axes reordered by a view",
+            "the projection reads rows that run on from place to place: a view took one axis for another",
+            "MSA107",
+        )
     if labels.context and (labels.varies(TOKEN, -1) or labels.varies(SAMPLE, -1)):
         yield Problem(
             op,

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from msalint.runtime.copies import copied, moved
-from msalint.runtime.inputs import MAIN, docs_of, is_data, is_mask, is_mask_name
+from msalint.runtime.inputs import IMAGES, MAIN, docs_of, is_data, is_mask, is_mask_name
 from msalint.runtime.kept_state import state_of
 from msalint.runtime.mask_ways import MaskWays, call_masks
 from msalint.runtime.request import Request
@@ -266,7 +266,7 @@ class Experiment:
 
     def tokenwise(self, seed: int) -> tuple[Tensor, Tensor]:
         """Tokens and their output. Raises `NotApplicable` if the output has no place for each token."""
-        if self.kind == "image":
+        if self.kind in IMAGES:
             raise NotApplicable("its input is no row of tokens")
         tokens = self.tokens(seed)
         output = self.run(tokens)

@@ -66,6 +66,7 @@ _MOVES = frozenset(
 _JOINS = frozenset(["cat", "concat", "concatenate", "stack", "hstack", "vstack"])
 _SOFTMAXES = frozenset(["softmax", "log_softmax"])
 _NORMS = frozenset(["layer_norm", "rms_norm", "group_norm", "normalize", "batch_norm"])
+_SUMS = frozenset("add add_ __add__ __radd__ __iadd__".split())
 _SCALINGS = frozenset(
     ["mul", "mul_", "__mul__", "__rmul__", "multiply", "div", "div_", "__truediv__", "__rtruediv__", "true_divide"]
 )
@@ -90,6 +91,7 @@ class FlowTracer(Tracer):
     def __init__(self) -> None:
         super().__init__()
         self.labels: dict[int, Labels] = {}
+        self.of_images = False
         self.problems: list[Problem] = []
         self.sites: list[TracedOp] = []
         self.weights: list[TracedOp] = []
@@ -146,10 +148,14 @@ class FlowTracer(Tracer):
         self, op: TracedOp, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Iterator[tuple[int, Labels]]:
         known = [self.labels[tensor.number] for tensor in op.inputs if tensor.number in self.labels]
-        if not known:
-            return
         name = op.name.rpartition(".")[2]
         result = op.result
+        if not known:
+            # An image has no row of tokens; the places of its first map of features are some.
+            if name in _CONVOLUTIONS and len(result.shape) > 3 and (self.of_images or not self.labels):
+                self.of_images = True
+                self.labels[result.number] = _convolved(result.shape)
+            return
         if name in _MOVES:
             yield from self._moved(op, name, func, args, kwargs)
         elif name == "scaled_dot_product_attention":
@@ -227,6 +233,8 @@ class FlowTracer(Tracer):
         labels = pointwise(known, op.result.shape)
         if labels is None:
             return
+        if name in _SUMS:
+            self.problems += contract.sum_problems(op, [one for one in known if _shape(one) == op.result.shape])
         if name in _SOFTMAXES and labels.pair:
             dim = softmax_dim(op)
             self.problems += contract.softmax_problems(op, labels, dim)

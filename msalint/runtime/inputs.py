@@ -23,6 +23,9 @@ from msalint.shapes.vocabulary import BATCH, mask_polarity, role_of_name, says, 
 MAIN = ("query", "x", "hidden_states", "input_ids", "ids", "src", "q")
 """Names of the parameter that takes the tokens, the surest first."""
 
+IMAGES = ("image", "clip")
+"""Kinds of inputs that are no row of tokens."""
+
 _ID_NAMES = frozenset("input_ids ids idx token_ids indices src_ids tgt_ids".split())
 _QUERIES = frozenset("q query queries".split())
 LENGTH_NAMES = frozenset("lengths lens seq_lens src_lengths tgt_lengths seq_lengths input_lengths".split())
@@ -105,7 +108,7 @@ def _fitted_sizes(built: Any, sizes: Sizes) -> Sizes:
     """The sizes as asked, with a module's own heads and width where its constructor kept its defaults."""
     width = heads = None
     if isinstance(built, nn.Module):
-        image = next((layer for layer in built.modules() if isinstance(layer, nn.Conv2d)), None)
+        image = next((layer for layer in built.modules() if isinstance(layer, (nn.Conv2d, nn.Conv3d))), None)
         sizes = sizes.changed(channels=image.in_channels) if image is not None else sizes
     own = getattr(built, "__dict__", {})
     for name, value in (*own.items(), *getattr(own.get("config"), "__dict__", {}).items()):
@@ -172,9 +175,12 @@ def _likely_kinds(built: Any) -> tuple[str, ...]:
         and next(iter(inspect.signature(built.forward).parameters), "") in _QUERIES
     ):
         return ("heads", "rows", "ids")
-    first = next((layer for layer in built.modules() if isinstance(layer, (nn.Embedding, nn.Linear, nn.Conv2d))), None)
+    known = (nn.Embedding, nn.Linear, nn.Conv2d, nn.Conv3d)
+    first = next((layer for layer in built.modules() if isinstance(layer, known)), None)
     if isinstance(first, nn.Embedding):
         return ("ids", "rows", "heads")
+    if isinstance(first, nn.Conv3d):
+        return ("clip", "image", "rows")
     if isinstance(first, nn.Conv2d):
         return ("image", "rows", "heads", "ids")
     return ("rows", "heads", "ids", "image", "seq_first", "map", "map_last", "parts")
@@ -245,6 +251,8 @@ def _input(name: str, hint: Any, sizes: Sizes, kind: str, first: bool) -> Any:
         return torch.randint(sizes.vocab, (sizes.batch, sizes.seq))
     if kind == "image":
         return torch.randn(sizes.batch, sizes.channels, sizes.image, sizes.image)
+    if kind == "clip":
+        return torch.randn(sizes.batch, sizes.channels, sizes.patch, sizes.image, sizes.image)
     if kind == "map":
         return torch.randn(sizes.batch, sizes.d_model, sizes.image, sizes.image)
     if kind == "map_last":

@@ -10,6 +10,7 @@ from torch import nn
 from msalint.runtime.cached_decoding import BreaksInParts, in_parts
 from msalint.runtime.experiment import Experiment, NotApplicable
 from msalint.runtime.head_leak import head_overlap
+from msalint.runtime.inputs import IMAGES
 from msalint.runtime.mask_properties import causal_plane, causal_way, is_meant_causal
 from msalint.runtime.outcome import SEEDS, Failed, Shown
 from msalint.runtime.pattern_properties import SharedKeys
@@ -184,7 +185,7 @@ def one_sample_is_enough(it: Experiment) -> Shown:
 
 
 def one_token_is_enough(it: Experiment) -> Shown:
-    if it.kind == "image":
+    if it.kind in IMAGES:
         raise NotApplicable("its input is no row of tokens")
     if any(name in it.parameters and name in it.subject.inputs for name in ("mask", "attn_mask", "attention_mask")):
         raise NotApplicable("it needs a mask of fixed size")

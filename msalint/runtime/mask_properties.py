@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from msalint.runtime.experiment import Experiment, NotApplicable
+from msalint.runtime.inputs import IMAGES
 from msalint.runtime.mask_ways import MaskWay
 from msalint.runtime.outcome import SEEDS, Failed, Shown
 from msalint.runtime.seen_keys import causal_fault, seen_keys
@@ -26,7 +27,7 @@ def causal_way(it: Experiment) -> MaskWay | None:
 
 def _way(it: Experiment, causal: bool) -> MaskWay | None:
     tokens, output = it.tokens(0), it.run(it.tokens(0))
-    if it.kind == "image" or not (it.is_tokenwise(output, tokens) or (it.is_pooled(output, tokens) and not causal)):
+    if it.kind in IMAGES or not (it.is_tokenwise(output, tokens) or (it.is_pooled(output, tokens) and not causal)):
         raise NotApplicable(f"its output {tuple(output.shape)} has no place for each token")
     # Right padding is no test of a module that is causal by itself, so a way that hides left padding too is better.
     trials = [causal_plane(tokens)] if causal else [padded(tokens, left=False), padded(tokens, left=True)]
