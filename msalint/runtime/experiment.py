@@ -195,6 +195,13 @@ class Experiment:
 
     def run(self, tokens: Tensor, masks: Mapping[str, Any] | None = None, module: Any = None) -> Tensor:
         """The output for these tokens and mask arguments, as (batch, seq, ...) if it has tokens."""
+        found = first_tensor(self.output(tokens, masks, module))
+        if found is None:
+            raise NotApplicable("its output holds no tensor")
+        return self.to_rows(found) if found.dim() == self.from_rows(tokens).dim() else found
+
+    def output(self, tokens: Tensor, masks: Mapping[str, Any] | None = None, module: Any = None) -> Any:
+        """All that it gives, as it gives it."""
         target = self.module if module is None else module
         if self.kept and target is self.module:
             self.kept.put_back(target)
@@ -213,11 +220,7 @@ class Experiment:
             batch, seq = tokens.shape[:2]
             given.update(call_masks(torch.ones(batch, seq, seq, dtype=torch.bool)))
         given.update(masks or {})
-        output = caller(target, self.text, given)() if self.text else target(**given)
-        found = first_tensor(output)
-        if found is None:
-            raise NotApplicable("its output holds no tensor")
-        return self.to_rows(found) if found.dim() == self.from_rows(tokens).dim() else found
+        return caller(target, self.text, given)() if self.text else target(**given)
 
     def _fitted(self, name: str, value: Tensor, tokens: Tensor) -> Tensor:
         """Masks, positions and second sequences cut to the batch and length of the tokens."""

@@ -219,6 +219,11 @@ def inputs_of(built: Any, request: Request, sizes: Sizes, kind: str, fill: str |
             parameter.VAR_KEYWORD,
         ):
             inputs[name] = _input(name, hints.get(name), sizes, kind, first=index == 0)
+    if not any(isinstance(value, Tensor) for value in inputs.values()):
+        # All are optional: one of several ways in has to be taken.
+        ways = [p.name for p in parameters if p.default is None and not is_mask_name(p.name)]
+        for name in [name for name in (*MAIN, *ways) if name in ways][:1]:
+            inputs[name] = _input(name, hints.get(name), sizes, kind, first=True)
     return inputs
 
 
@@ -241,13 +246,14 @@ def _input(name: str, hint: Any, sizes: Sizes, kind: str, first: bool) -> Any:
         return False
     if name in ("position_ids", "positions"):
         return torch.arange(sizes.seq).expand(sizes.batch, sizes.seq)
-    if name in LENGTH_NAMES:
-        return torch.full((sizes.batch,), sizes.seq)
+    if name in LENGTH_NAMES or says(name, "lengths", "lens"):
+        beside = any(says(name, word) for word in _MEMORY_NAMES if "_" not in word)
+        return torch.full((sizes.batch,), sizes.memory if beside and not first else sizes.seq)
     if kind == "channels_first":
         return torch.randn(sizes.batch, sizes.d_model, sizes.seq)
     if kind == "ids_seq_first":
         return torch.randint(sizes.vocab, (sizes.seq, sizes.batch))
-    if name in _ID_NAMES or kind == "ids":
+    if name in _ID_NAMES or kind == "ids" or name.endswith("_ids"):
         return torch.randint(sizes.vocab, (sizes.batch, sizes.seq))
     if kind == "image":
         return torch.randn(sizes.batch, sizes.channels, sizes.image, sizes.image)

@@ -15,6 +15,7 @@ from torch import nn
 from msalint.runtime.experiment import Experiment, NotApplicable
 from msalint.runtime.invariance_properties import evaluation_is_deterministic
 from msalint.runtime.outcome import SEEDS, Failed, Property
+from msalint.runtime.position_properties import POSITION_PROPERTIES, is_of_positions
 from msalint.runtime.properties import PROPERTIES
 from msalint.runtime.recorder import WeightsTracer
 from msalint.runtime.request import Request
@@ -109,7 +110,10 @@ def probe_subject(subject: Subject, request: Request, properties: Sequence[Prope
     """`probe` on a subject that is known to run."""
     try:
         experiment = Experiment(subject, request)
-        _need_attention(experiment)
+        if not _has_attention(experiment):
+            if not is_of_positions(experiment):
+                raise NotApplicable("no attention was seen in it")
+            properties = POSITION_PROPERTIES if properties is PROPERTIES else properties
     except NotApplicable as error:
         raise TargetError(f"{subject.name} can't be probed: {error}") from error
     except Exception as error:
@@ -124,7 +128,7 @@ def probe_subject(subject: Subject, request: Request, properties: Sequence[Prope
     return Report(subject.name, dtype, experiment.tolerance, findings)
 
 
-def _need_attention(experiment: Experiment) -> None:
+def _has_attention(experiment: Experiment) -> bool:
     tokens = experiment.tokens(0)
     with torch.no_grad(), WeightsTracer() as tracer:
         derived = {tracer.number_of(tokens)}
@@ -134,10 +138,9 @@ def _need_attention(experiment: Experiment) -> None:
         # The frequencies of positions come out of an exponential too, which reads no token.
         if any(tensor.number in derived for tensor in op.inputs):
             if op.name.rpartition(".")[2] in normalised:
-                return
+                return True
             derived.update(tensor.number for tensor in op.results)
-    if not tracer.attentions:
-        raise NotApplicable("no attention was seen in it")
+    return bool(tracer.attentions)
 
 
 def _find(one: Property, experiment: Experiment, unsure: bool = False) -> Finding:

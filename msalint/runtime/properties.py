@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from msalint.runtime.beside_properties import marked_tokens_are_hidden, memory_lengths_are_kept, results_are_used
 from msalint.runtime.gradient_properties import (
     backward_is_the_gradient,
     dtype_argument_is_kept,
@@ -54,9 +55,12 @@ PROPERTIES = (
     Property("right padding", "other content in padded tokens at the end", right_padding_is_hidden),
     Property("left padding", "other content in padded tokens at the beginning", left_padding_is_hidden),
     Property("padding ids", "the id of padding at the end, then a sample of nothing else", padding_ids_are_hidden),
+    Property("marked tokens", "other content where ids beside the tokens mark padding", marked_tokens_are_hidden),
+    Property("memory lengths", "other content behind the lengths of a second sequence", memory_lengths_are_kept),
     Property("fully masked row", "a sample whose keys are all hidden, forward and backward", masked_row_is_finite),
     Property("causality", "other content in one token at a time", future_is_hidden),
     Property("samples apart", "other content in the last sample", samples_are_apart),
+    Property("results used", "a softmax or a masked copy that nothing reads", results_are_used, False),
     Property(
         "axes in order",
         "which token each element stands for, as in `msalint trace`",
