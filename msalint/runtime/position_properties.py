@@ -15,7 +15,7 @@ from msalint.runtime.guess import constructor_arguments
 from msalint.runtime.inputs import inputs_of
 from msalint.runtime.outcome import SEEDS, Failed, Property, Shown
 from msalint.runtime.subject import fresh, in_mode
-from msalint.shapes.vocabulary import SEQ, role_of_name, says
+from msalint.shapes.vocabulary import SEQ, WIDTH, role_of_name, says
 
 _NAMES = re.compile(r"pos(?:ition)?s?(?![a-z])|position|rotary|rope|sinusoid|alibi", re.IGNORECASE)
 _LONG = 1024
@@ -24,13 +24,27 @@ _WIDE = 512
 
 def is_of_positions(it: Experiment) -> bool:
     """Whether a module without attention is named for positions, keeps them, or makes sines and cosines."""
-    if re.search(r"\bsin\b", it.source()) and re.search(r"\bcos\b", it.source()):
-        return True
     target = it.module
+    source = _sources(target)
+    if re.search(r"\bsin\b", source) and re.search(r"\bcos\b", source):
+        return True
     names = [type(target).__name__ if isinstance(target, nn.Module) else getattr(target, "__name__", "")]
     if isinstance(target, nn.Module):
         names += [name for name, _ in (*target.named_parameters(), *target.named_buffers())]
     return any(_NAMES.search(name) for name in names)
+
+
+def _sources(target: Any) -> str:
+    """The source of a function, or of the classes that make up a module, those of torch aside."""
+    classes = type(target).__mro__ if isinstance(target, nn.Module) else (target,)
+    found = ""
+    for one in classes:
+        if not str(getattr(one, "__module__", "torch")).startswith(("torch", "builtins")):
+            try:
+                found += inspect.getsource(one)
+            except (OSError, TypeError):
+                continue
+    return found
 
 
 def _feature_axis(it: Experiment, output: Tensor) -> int:
@@ -175,8 +189,9 @@ def columns_count(it: Experiment) -> Shown:
     if cls is None or not isinstance(it.module, nn.Module):
         raise NotApplicable("it was handed over, and can't be built wider")
     sizes = it.sizes.changed(heads=8, d_k=_WIDE // 8, seq=32, image=32)
+    settings = {name: value for name, value in it.request.settings.items() if role_of_name(name) != WIDTH}
     try:
-        wide = in_mode(cls(**constructor_arguments(cls, sizes, it.request.settings, venture=True)), training=False)
+        wide = in_mode(cls(**constructor_arguments(cls, sizes, settings, venture=True)), training=False)
         inputs = inputs_of(wide, it.request, sizes, it.kind, None)
         table = _table(it, wide, inputs[it.main], inputs)
     except NotApplicable:
