@@ -94,6 +94,10 @@ WHY_ON_MENDED: dict[str, tuple[str, ...]] = {
         "a038-sum-of-finfo-min-planes/good",
         "a073-padding-mask-off-by-one/good",
     ),
+    "It adds the lowest number of the dtype to scores, which overflows in half where all keys are hidden": (
+        "a077-one-minus-bool-mask/good",
+        "MSA302-zero-times-infinity/good_extended_mask",
+    ),
     "It divides by a floor of 1e-9, which is 0 in half": ("MSA306-mask-after-softmax/good_multiplied",),
     "Its proof multiplied the weights by a thousand, which overflows in half": ("a048-ignore-constant-too-weak/good",),
     "It hides no padding": ("a020-vae-encoder-layer-lightning/good",),

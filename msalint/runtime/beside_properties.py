@@ -7,7 +7,6 @@ from torch import Tensor, nn
 
 from msalint.runtime.copies import tensors_in
 from msalint.runtime.experiment import Experiment, NotApplicable
-from msalint.runtime.inputs import LENGTH_NAMES
 from msalint.runtime.outcome import SEEDS, Failed, Shown
 from msalint.runtime.tracer import Tracer
 from msalint.shapes.vocabulary import says
@@ -54,11 +53,12 @@ def _compared_with(it: Experiment, name: str) -> int | None:
 def memory_lengths_are_kept(it: Experiment) -> Shown:
     """Content of a second sequence behind the lengths that are told of it changes nothing."""
     name = next((name for name in it.inputs if _is_length(it, name)), None)
-    memory = next((n for n in it.data if n not in (it.main, *it.same) and it.inputs[n].dim() > 2), None)
+    memories = [n for n in it.others if n not in it.same and it.inputs[n].dim() > 2]
+    memory = next((n for n in memories if n in (name or "")), memories[0] if len(memories) == 1 else None)
     if name is None or memory is None or it.text is not None:
         raise NotApplicable("it takes no lengths of a second sequence")
     values = it.inputs[memory]
-    if (name not in LENGTH_NAMES and memory not in name) or values.shape[0] != it.inputs[name].shape[0]:
+    if memory not in name or values.shape[0] != it.inputs[name].shape[0]:
         raise NotApplicable(f"nothing says that `{name}` are lengths of `{memory}`")
     worst = 0.0
     for seed in SEEDS:

@@ -109,6 +109,27 @@ def weights_are_registered(it: Experiment) -> Shown:
     return Shown(0.0)
 
 
+def weights_are_initialised(it: Experiment) -> Shown:
+    """Built where torch fills memory that is not set with NaN, as `torch.use_deterministic_algorithms` does."""
+    if it.subject.cls is None or not isinstance(it.module, nn.Module):
+        raise NotApplicable("it was handed over, and can't be built again")
+    before, warn = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        other = built_with(it)
+    finally:
+        torch.use_deterministic_algorithms(before, warn_only=warn)
+    if other is None:
+        raise NotApplicable("it can't be built again")
+    kept = {**dict(other.named_parameters()), **dict(other.named_buffers())}
+    for part, owner in other.named_modules():
+        kept |= {f"{part}.{n}".lstrip("."): v for n, v in vars(owner).items() if isinstance(v, Tensor)}
+    empty = [name for name, value in kept.items() if value.is_floating_point() and bool(value.isnan().any())]
+    if empty:
+        raise Failed(f"`{', '.join(empty[:3])}` holds memory that nothing has set", float(len(empty)), "MSA407")
+    return Shown(0.0)
+
+
 def _strays(module: nn.Module) -> dict[str, Tensor]:
     return {
         f"{part}.{name}".lstrip("."): value
@@ -118,17 +139,18 @@ def _strays(module: nn.Module) -> dict[str, Tensor]:
     }
 
 
-def built_with(it: Experiment, parameter: str, value: object) -> nn.Module | None:
+def built_with(it: Experiment, parameter: str = "", value: object = None) -> nn.Module | None:
     """Another one of the class, with one argument of its constructor changed; None where that can't be done."""
     cls = it.subject.cls
-    if cls is None or parameter not in inspect.signature(cls).parameters:
+    if cls is None or (parameter and parameter not in inspect.signature(cls).parameters):
         return None
+    changed = {parameter: value} if parameter else {}
     for keep_defaults in (False, True):
         try:
             arguments = constructor_arguments(cls, it.sizes, it.request.settings, keep_defaults, venture=True)
             # Without gradients a moved parameter would ask for none.
             with torch.enable_grad():
-                other: nn.Module = cls(**{**arguments, parameter: value})
+                other: nn.Module = cls(**{**arguments, **changed})
             return in_mode(other, training=False)
         except Exception:
             continue

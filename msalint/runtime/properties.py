@@ -7,6 +7,7 @@ from msalint.runtime.gradient_properties import (
     backward_is_the_gradient,
     dtype_argument_is_kept,
     gradients_reach_whole_weights,
+    weights_are_initialised,
     weights_are_registered,
 )
 from msalint.runtime.invariance_properties import (
@@ -82,6 +83,7 @@ PROPERTIES = (
     Property("gradient flow", "gradient of the squared output on every weight", gradients_reach_every_parameter, False),
     Property("whole weights", "gradient off the diagonal of square weights", gradients_reach_whole_weights, False),
     Property("backward", "gradient of a hand-written backward, against differences", backward_is_the_gradient),
+    Property("weights set", "built where memory that is not set is NaN", weights_are_initialised, False),
     Property(
         "weights registered", "what asks for a gradient, as built here and elsewhere", weights_are_registered, False
     ),

@@ -35,6 +35,7 @@ NEW = (
     "memory lengths",
     "results used",
     "weights registered",
+    "weights set",
     "whole weights",
 )
 
@@ -60,7 +61,7 @@ class Odd(nn.Module):
         self.kind = kind
         self.qkv = nn.Linear(width, 3 * width, dtype=dtype)
         self.mix = nn.Parameter(torch.randn(width, width, dtype=dtype) / width**0.5)
-        token = nn.Parameter(torch.randn(1, 1, width))
+        token = nn.Parameter(torch.empty(1, 1, width) if kind == "empty" else torch.randn(1, 1, width))
         self.token = token.to(dtype) if kind == "moved" else nn.Parameter(token.detach().to(dtype))
         self.register_buffer("bias", torch.zeros(1), persistent=False)
 
@@ -83,6 +84,7 @@ class Odd(nn.Module):
     ("kind", "name"),
     [
         ("moved", "weights registered"),
+        ("empty", "weights set"),
         ("promoted", "dtype argument"),
         ("diagonal", "whole weights"),
         ("no_maximum", "large values"),
@@ -96,7 +98,7 @@ def test_each_fault_fails_its_property(kind: str, name: str) -> None:
 def test_without_a_fault_each_passes() -> None:
     found = {finding.name: finding.status for finding in probe(Odd).findings}
     assert "fail" not in found.values()
-    names = ("weights registered", "dtype argument", "whole weights", "large values", "results used")
+    names = ("weights set", "weights registered", "dtype argument", "whole weights", "large values", "results used")
     assert {found[name] for name in names} == {"pass"}
 
 
