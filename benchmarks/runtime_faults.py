@@ -100,6 +100,9 @@ WHY_ON_MENDED: dict[str, tuple[str, ...]] = {
     ),
     "It divides by a floor of 1e-9, which is 0 in half": ("MSA306-mask-after-softmax/good_multiplied",),
     "Its proof multiplied the weights by a thousand, which overflows in half": ("a048-ignore-constant-too-weak/good",),
+    "It refuses sizes that do not fit, as it is meant to": (
+        "MSA401-missing-divisibility-check/good_functional_unflatten",
+    ),
     "It hides no padding": ("a020-vae-encoder-layer-lightning/good",),
 }
 
