@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from msalint.runtime.copies import copied, moved
-from msalint.runtime.inputs import IMAGES, MAIN, docs_of, is_data, is_mask, is_mask_name
+from msalint.runtime.inputs import IMAGES, docs_of, is_data, is_mask, is_mask_name, main_name
 from msalint.runtime.kept_state import state_of
 from msalint.runtime.mask_ways import MaskWays, call_masks
 from msalint.runtime.request import Request
@@ -41,7 +41,7 @@ class Experiment:
         tensors = [name for name, value in subject.inputs.items() if _is_data(name, value, self.text)]
         if not tensors:
             raise NotApplicable("it takes no tensor of tokens")
-        self.main = next((name for name in MAIN if name in tensors), tensors[0])
+        self.main = main_name(tensors)
         self.data = tensors
         shape = subject.inputs[self.main].shape
         # query, key and value of self-attention are one and the same; a memory that was handed over is not.
@@ -50,7 +50,10 @@ class Experiment:
             name
             for name in tensors
             if subject.inputs[name].shape == shape and not self.text
-            if not request.values or name in _OF_ONE or torch.equal(subject.inputs[name], main)
+            if name == self.main
+            or name in _OF_ONE
+            or torch.equal(subject.inputs[name], main)
+            or not (request.values or _of_two(name, self.main))
         ]
         self.kept = state_of(None)
         """What runs change of what the module keeps; put back before each run of it."""
@@ -315,6 +318,11 @@ def awakened(module: nn.Module) -> nn.Module:
             noise = torch.randn(parameter.shape, generator=torch.Generator().manual_seed(0))
             parameter.data.copy_(0.1 * noise)
     return module
+
+
+def _of_two(name: str, main: str) -> bool:
+    """Whether these are a source and a target, which are two sequences."""
+    return says(name, "src", "source") and says(main, "tgt", "target")
 
 
 def first_tensor(output: Any) -> Tensor | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -59,7 +59,14 @@ def forms(built: Any, request: Request, sizes: Sizes) -> Iterator[tuple[Sizes, s
 def main_input(values: Mapping[str, Any]) -> Tensor | None:
     """The tensor of tokens among arguments of forward: the one of a usual name, else the first that is no mask."""
     data = {name: value for name, value in values.items() if is_data(name, value)}
-    return next((data[name] for name in MAIN if name in data), next(iter(data.values()), None))
+    return data[main_name(list(data))] if data else None
+
+
+def main_name(names: Sequence[str]) -> str:
+    """Which of the tensors an output has places for: a target beside a source, a usual name, else the first."""
+    if any(says(name, "src", "source") for name in names):
+        names = [name for name in names if says(name, "tgt", "target")] or names
+    return next((name for name in MAIN if name in names), names[0])
 
 
 def is_data(name: str, value: Any) -> bool:

@@ -216,3 +216,12 @@ class TinyFloor(nn.Module):
 
 def test_what_is_not_finite_in_half_is_told() -> None:
     assert failed(probe(TinyFloor)).get("float16") == "MSA303"
+
+
+@pytest.mark.parametrize("cls", [nn.Transformer, nn.TransformerDecoderLayer])
+def test_a_target_and_its_source_are_two_sequences(cls: type[nn.Module]) -> None:
+    sizes = {"d_model": 24, "nhead": 3, "dim_feedforward": 32}
+    layers = {"num_encoder_layers": 1, "num_decoder_layers": 1} if cls is nn.Transformer else {}
+    report = probe(cls, settings={**sizes, **layers})
+    assert failed(report) == {}
+    assert finding(report, "causality")[0] == "pass"
