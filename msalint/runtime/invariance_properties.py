@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from msalint.runtime.cached_decoding import BreaksInParts, in_parts
+from msalint.runtime.copies import tensors_in
 from msalint.runtime.experiment import Experiment, NotApplicable
 from msalint.runtime.head_leak import head_overlap
 from msalint.runtime.inputs import IMAGES
@@ -174,6 +175,11 @@ def one_sample_is_enough(it: Experiment) -> Shown:
         try:
             one = it.run(tokens[:1])
         except (RuntimeError, ValueError, IndexError) as error:
+            if any(
+                not isinstance(value, torch.Tensor) and any(True for _ in tensors_in(value))
+                for value in it.inputs.values()
+            ):
+                raise NotApplicable("it is handed tensors of this batch in another value") from error
             raise Failed(f"it raises on a batch of one: {str(error).splitlines()[0]}", None, "MSA311") from error
         if one.shape != whole[:1].shape:
             reason = f"a batch of one gives {tuple(one.shape)}, not {tuple(whole[:1].shape)}"

@@ -36,6 +36,9 @@ def _way(it: Experiment, causal: bool) -> MaskWay | None:
     for way in it.masks.ways(causal, trials[0]):
         if causal and way.parameter in _padding_parameters(it):
             continue
+        if any(name not in it.same and name in way.parameter for name in it.others):
+            # `memory_key_padding_mask` hides what is in another sequence.
+            continue
         try:
             output = it.run(tokens, it.masks.values(way, trials[0]))
             if not it.is_tokenwise(output, tokens) and not it.is_pooled(output, tokens):

@@ -30,7 +30,9 @@ def is_of_positions(it: Experiment) -> bool:
         return True
     names = [type(target).__name__ if isinstance(target, nn.Module) else getattr(target, "__name__", "")]
     if isinstance(target, nn.Module):
-        names += [name for name, _ in (*target.named_parameters(), *target.named_buffers())]
+        # A table has a row for each place; a class token has one.
+        state = (*target.named_parameters(), *target.named_buffers())
+        names += [name for name, value in state if value.dim() > 1 and value.numel() > value.shape[-1]]
     return any(_NAMES.search(name) for name in names)
 
 
@@ -57,7 +59,8 @@ def _given(it: Experiment, tokens: Tensor, more: dict[str, Any] | None = None) -
     """What it gives for tokens that are laid out as it takes them."""
     given = {name: moved(value, it.dtype) for name, value in fresh(it.inputs).items()}
     given.update(dict.fromkeys([it.main, *it.same], tokens), **(more or {}))
-    output = first_tensor(it.module(**given))
+    # Learned positions often start at zero.
+    output = first_tensor(it.awake()(**given))
     if output is None:
         raise NotApplicable("its output holds no tensor")
     return output

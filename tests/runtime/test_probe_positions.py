@@ -96,6 +96,21 @@ def test_a_prefix_moves_positions_on() -> None:
     assert failed(SinesSeqFirst, settings={"d_model": 24}) == set()
 
 
+class StartsAtZero(nn.Module):
+    """Learned positions that are zero before they are trained."""
+
+    def __init__(self, longest: int, width: int) -> None:
+        super().__init__()
+        self.positions = nn.Parameter(torch.zeros(1, longest, width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.positions[:, : x.shape[1]]
+
+
+def test_learned_positions_may_start_at_zero() -> None:
+    assert statuses(StartsAtZero)["places apart"] == "pass"
+
+
 def rotated(x: Tensor, first: int = 0) -> Tensor:
     """(batch, head, seq, d_k)"""
     places = torch.arange(first, first + x.shape[2], device=x.device).double()
