@@ -70,7 +70,7 @@ _FILLING = frozenset(
 class Arguments:
     """Evaluated arguments, with the place of each."""
 
-    __slots__ = ("args", "keyword_sites", "kwargs", "open", "shapes", "sites")
+    __slots__ = ("args", "keyword_sites", "kwargs", "open", "rest", "shapes", "sites")
 
     def __init__(self) -> None:
         self.args: list[Value] = []
@@ -78,6 +78,8 @@ class Arguments:
         self.sites: list[Site] = []
         self.keyword_sites: dict[str, Site] = {}
         self.open = False
+        self.rest = Many(UNKNOWN)
+        """What was spread in a number that is not known, where `open`."""
         self.shapes: tuple[int, ...] = ()
         """The places of shapes that stand for their sizes: `*x.shape`."""
 
@@ -160,6 +162,8 @@ class Calls(Attributes, Iteration):
             given.sites.append(arg.value)
         else:
             given.open = True
+            if isinstance(value, Many):
+                given.rest = value
 
     # --- methods ----------------------------------------------------------------------------------------------
 
@@ -462,6 +466,8 @@ class Calls(Attributes, Iteration):
             layer = layers.build(call, kind)
             if kind == "Sequential" and isinstance(node, n.Call):
                 self.tell_unpacked(node)
+            if kind == "Sequential" and isinstance(layer, Layer) and given.open:
+                layer = replace(layer, children=(*layer.children, given.rest))
             return replace(layer, built_in_call=self._in_forward()) if isinstance(layer, Layer) else layer
         if path.startswith(("torch.nn.init.", "torch.jit.", "warnings.", "logging.")):
             return given.args[0] if given.args and "jit" in path else NONE

@@ -170,6 +170,8 @@ class Interpreter(Calls, Targets):
         if isinstance(value, Instance):
             return self.item_of_object(value, items, node)
         if isinstance(value, Layer) and value.kind == "Sequential":
+            if any(isinstance(child, Many) for child in value.children):
+                return value.children[0].element if isinstance(value.children[0], Many) else UNKNOWN
             return indexing.of_sequence(self.state, Items(value.children), items) or UNKNOWN
         if isinstance(value, Opaque):
             return self._opaque_item(value, items)

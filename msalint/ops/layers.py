@@ -168,7 +168,10 @@ def apply(call: Invocation, layer: Layer, call_value: Callable[[Value, list[Valu
     if layer.kind == "Sequential":
         value: Value = call.args[0] if call.args else Opaque()
         for child in layer.children:
-            value = call_value(child, [value])
+            if isinstance(child, Many):
+                value = _run_by_many(call.state, child, value, call_value)
+            else:
+                value = call_value(child, [value])
         return value
     handler = _HANDLERS.get(layer.kind)
     tensor = call.state.some_tensor(call.get(0)) if layer.kind in _TELLING else call.tensor(0)
@@ -179,6 +182,17 @@ def apply(call: Invocation, layer: Layer, call_value: Callable[[Value, list[Valu
     if layer.kind in SHAPE_KEEPING:
         return _kept(call, layer, tensor)
     return None
+
+
+def _run_by_many(state: State, layers: Many, value: Value, call_value: Callable[[Value, list[Value]], Value]) -> Value:
+    """What comes out of layers of unknown number, all alike: what one gives, where it keeps the shape."""
+    result = call_value(layers.element, [value])
+    before, after = state.as_tensor(value), state.as_tensor(result) if isinstance(result, Tensor) else None
+    if before is None or after is None:
+        return Opaque()
+    same = before.lead is after.lead and len(before.axes) == len(after.axes)
+    sizes = [(state.size_of(a), state.size_of(b)) for a, b in zip(before.axes, after.axes)]
+    return after if same and all(state.relations.compare(a, b).certainly for a, b in sizes) else vague(after)
 
 
 def _kept(call: Invocation, layer: Layer, tensor: Tensor) -> Tensor:
