@@ -68,3 +68,22 @@ def scores(x):
 """
     assert _axes(text, "scores", "both").startswith("(b, 2*n, d)")
     assert _axes(text, "scores", "total").startswith("(b, 2*n, 1)")
+
+
+def test_a_list_that_a_loop_fills_holds_more_than_its_round_put_in() -> None:
+    text = """\
+class Stack(torch.nn.Module):
+    def __init__(self, depth):
+        super().__init__()
+        width = 64
+        self.layers = torch.nn.ModuleList()
+        for _ in range(depth):
+            self.layers.append(torch.nn.Linear(width, 2 * width))
+            width = 2 * width
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return F.softmax(x @ x.transpose(1, 2), dim=-1)
+"""
+    assert "128" not in draw(HEAD + text, "net.py", "Stack").text

@@ -305,6 +305,85 @@ class Trends(nn.Module):
     def forward(self, x):
         return self.attention(x, x, x)[0] + sum(average(x) for average in self.averages)
 """,
+    "many layers that are not alike": """\
+class Attended(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.qkv = nn.Conv2d(channels, 3 * channels, 1)
+
+    def forward(self, x):
+        b, c, h, w = x.shape
+        q, k, v = self.qkv(x).view(b, 3, c, h * w).unbind(1)
+        weights = (q.transpose(1, 2) @ k * c**-0.5).softmax(dim=-1)
+        return (weights @ v.transpose(1, 2)).transpose(1, 2).reshape(b, c, h, w)
+
+
+class Decoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv2d(16, 512, 1)
+        self.blocks = nn.ModuleList(
+            [Attended(512), *[nn.Conv2d(512, 512, 3, padding=1)] * 3, nn.Conv2d(512, 512, 1), nn.Conv2d(512, 512, 1)]
+            + [nn.Conv2d(512, 256, 1), nn.Conv2d(256, 256, 1), nn.Conv2d(256, 128, 1), nn.Conv2d(128, 128, 1)]
+        )
+        self.last = nn.Conv2d(128, 3, 3, padding=1)
+
+    def forward(self, x):
+        x = self.first(x)
+        for i, block in enumerate(self.blocks):
+            x = block(x)
+        return self.last(x)
+""",
+    "positions picked by a list": """\
+class Boxes(nn.Module):
+    def __init__(self, bins):
+        super().__init__()
+        self.bins = bins
+
+    def forward(self, q, k, v, found):
+        boxes, _ = found.split((4 * self.bins, 1), dim=-1)
+        b, n, c = boxes.shape
+        boxes = boxes.view(b, n, 4, -1)[:, :, [1, 0, 3, 2]].contiguous()
+        bias = boxes.view(b, n, c).mean(-1)
+        return ((q @ k.transpose(-2, -1)) * q.shape[-1] ** -0.5 + bias[:, None, None]).softmax(dim=-1) @ v
+""",
+    "lengths of vectors": """\
+def environment(coordinates, nlist, q, k, v):
+    b, n, m = nlist.shape
+    difference = coordinates.view(b, n, m, 3)
+    length = torch.linalg.norm(difference, dim=-1, keepdim=True)
+    both = torch.cat([1 / length, difference / length], dim=-1)
+    both = both * (1 / length) + both.view(b, n, m, 4)
+    weights = (q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5).softmax(dim=-1)
+    return weights @ v, both
+""",
+    "features and labels side by side": """\
+class Inference(nn.Module):
+    def __init__(self, x_dim, y_dim, z_dim):
+        super().__init__()
+        self.y_dim = y_dim
+        self.labels = nn.Linear(x_dim, y_dim)
+        self.encoder_layer = nn.Linear(x_dim + y_dim, z_dim)
+
+    def forward(self, x):
+        y = torch.softmax(self.labels(x).view(-1, self.y_dim), dim=-1)
+        attended = (x @ x.transpose(0, 1)).softmax(dim=-1) @ x
+        return self.encoder_layer(torch.cat((x, y), dim=1)), attended
+""",
+    "memory of no size yet": """\
+class Memory(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(0, width))
+        self.register_buffer("values", torch.zeros(0, width))
+
+    def learn(self, seen, values):
+        self.seen, self.values = seen, values
+
+    def forward(self, x, labels):
+        scores = x @ self.seen.transpose(0, 1) * x.shape[-1] ** -0.5
+        return scores.softmax(dim=-1) @ labels
+""",
 }
 
 

@@ -668,9 +668,12 @@ class Interpreter(Calls, Targets):
     def _for(self, node: n.For) -> Left | None:
         iterable = self.eval(node.iter)
         values, length, exact = self.iterated(iterable, node.iter)
+        before, told = dict(self.frame.variables), len(self.state.facts)
+        kept: dict[tuple[str, str], Value] = {}
         if not exact:
             self._forget_counters(node)
-        before, told = dict(self.frame.variables), len(self.state.facts)
+            before = dict(self.frame.variables)
+            kept = {key: held for key, held in self.state.attributes.items() if isinstance(held, Items)}
         for value in values:
             self.bind(node.target, value, node.iter)
             left = self.run(node.body)
@@ -683,7 +686,8 @@ class Interpreter(Calls, Targets):
         if len(values) > 1 or not exact:
             self.state.facts += list(carried_inputs(node, self.state.facts[told:]))
         if not exact:
-            self.widen(before, length)
+            self.widen(self.frame.variables, before, length)
+            self.widen(self.state.attributes, kept, length)
         return None
 
     def _forget_counters(self, node: n.For) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from msalint.diagnostic import Site
 from msalint.flow.frame import Frame
@@ -42,6 +42,8 @@ from msalint.values import (
 
 if TYPE_CHECKING:
     from msalint.flow.calls import Arguments
+
+Key = TypeVar("Key")
 
 MAX_UNROLLED = 8
 """Loops over this many known items or fewer are run item by item."""
@@ -104,9 +106,8 @@ class Iteration(Shared):
             return value.cls, tuple((name, self._make_of(held, depth - 1)) for name, held in sorted(kept.items()))
         return value
 
-    def widen(self, before: dict[str, Value], length: Size | None) -> None:
+    def widen(self, variables: dict[Key, Value], before: dict[Key, Value], length: Size | None) -> None:
         """After one round of many: lists that grew hold as many alike, numbers that changed are not known."""
-        variables = self.frames[-1].variables
         for name, value in list(variables.items()):
             old = before.get(name)
             if old is None or old is value or old == value:

@@ -231,6 +231,10 @@ PATH_CASES: dict[str, Calls] = {
     "torch.randint": listed(Call((5, (2, 3))), Call((1, 5, (4,)))),
     "torch.normal": listed(Call((0.0, 1.0, (2, 3)))),
     "torch.special.logsumexp": together(first_dims(), first_dims(True)),
+    **_named(
+        "torch.linalg.norm torch.linalg.vector_norm",
+        together(on_grid(dim=-1), on_grid(dim=-1, keepdim=True), on_grid((2, 0)), on_grid((2, -1, True))),
+    ),
     "torch.bernoulli": on_grid(ranks=(0, 1)),
     "torch.nn.Transformer.generate_square_subsequent_mask": listed(Call((4,)), Call((1,))),
     "torch.nn.Parameter": _PLAIN,

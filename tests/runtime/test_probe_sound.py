@@ -45,9 +45,7 @@ class Streaming(nn.Module):
         new, total = q.shape[2], k.shape[2]
         allowed = torch.ones(total, total, dtype=torch.bool, device=x.device).tril()
         allowed = allowed[:new, :new] if self.rows == "new" else allowed[total - new :]
-        return (
-            F.scaled_dot_product_attention(q, k, v, attn_mask=allowed).transpose(1, 2).flatten(2)
-        )  # msalint: ignore[MSA505]
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=allowed).transpose(1, 2).flatten(2)
 
 
 def test_a_cache_kept_on_the_module_is_no_fault() -> None:

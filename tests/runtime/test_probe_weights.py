@@ -76,7 +76,7 @@ class Odd(nn.Module):
         else:
             weights = scores.softmax(-1)
         if self.kind == "discarded":
-            weights.masked_fill(weights < 0, 0.0)  # msalint: ignore[MSA305]
+            weights.masked_fill(weights < 0, 0.0)
         return weights @ v
 
 
@@ -163,7 +163,7 @@ class Marked(nn.Module):
         q, k, v = self.qkv(x).chunk(3, -1)
         keep = (item_ids != 0)[:, None]
         scores = q @ k.mT * q.shape[-1] ** -0.5
-        scores = scores.masked_fill(~keep, -1e4) if self.hides else scores * keep  # msalint: ignore[MSA307]
+        scores = scores.masked_fill(~keep, -1e4) if self.hides else scores * keep
         return scores.softmax(-1) @ v
 
 
@@ -222,7 +222,7 @@ class Encoder(nn.Module):
 
     def encode(self, x: Tensor) -> Tensor:
         q, k, v = self.qkv(x).chunk(3, -1)
-        return self.head((q @ k.mT).softmax(-1) @ v)
+        return self.head((q @ k.mT).softmax(-1) @ v)  # msalint: ignore[MSA201]
 
     def training_step(self, batch: Tensor) -> Tensor:
         return self.encode(batch).sum()
