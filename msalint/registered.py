@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from msalint.diagnostic import Site
 from msalint.values import ClassValue, Instance, Items, Layer, Many, Mapping_, Tensor, Value
@@ -57,6 +57,12 @@ class Registry:
         if before is not None and now.made_at is not None and before.made_at is now.made_at:
             now = Plain(receiver.cls, attribute, before.at, kind, value)
         self.plain[(receiver.key, attribute)] = now
+
+    def regard(self, owner: str, attribute: str, value: Value) -> None:
+        """A container that holds more than was known when it was noted."""
+        before = self.plain.get((owner, attribute))
+        if before is not None:
+            self.plain[(owner, attribute)] = replace(before, value=value)
 
     def register(self, value: Value) -> None:
         """A layer, or a list that registers what it holds, became known to torch."""

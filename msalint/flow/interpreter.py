@@ -688,6 +688,9 @@ class Interpreter(Calls, Targets):
         if not exact:
             self.widen(self.frame.variables, before, length)
             self.widen(self.state.attributes, kept, length)
+            for (owner, name), held in kept.items():
+                if self.state.attributes[(owner, name)] is not held:
+                    self.state.registry.regard(owner, name, self.state.attributes[(owner, name)])
         return None
 
     def _forget_counters(self, node: n.For) -> None:

@@ -164,6 +164,8 @@ def _with_number(state: State, sign: str, tensor: Tensor, other: Value, at: Site
     real = state.as_real(other)
     constant = real.constant if real is not None else None
     traits = _counting_on(state, sign, tensor.traits, other, flipped)
+    if traits.triangle is not None:
+        traits = replace(traits, triangle=None)  # `i, j = triu_indices(n, n)`, then `j + k`
     cells = traits.cells
     if cells is not None:
         function = _ARITHMETIC.get(sign)
@@ -585,11 +587,27 @@ def _ramp_place(tensor: Tensor) -> int | None:
 
 _COUNTS = ("lengths", "length", "lens", "len", "seqlens", "counts", "count", "sizes", "num", "valid")
 
+_NOT_KEPT = (
+    "masked",
+    "mask",
+    "pad",
+    "padded",
+    "padding",
+    "hidden",
+    "skip",
+    "skipped",
+    "left",
+    "front",
+    "start",
+    "past",
+)
+"""Words of a count that say something else than how many tokens there are: `num_masked` of them stand in front."""
+
 
 def _lengths(sign: str, left: Tensor, right: Tensor, at: Site) -> Cells | None:
     """Positions compared with lengths: `arange(n) < lengths[:, None]` are the real tokens."""
     ramp, other = (left, right) if left.traits.ramp else (right, left)
-    if not ramp.traits.ramp or not says(other.traits.name, *_COUNTS):
+    if not ramp.traits.ramp or not says(other.traits.name, *_COUNTS) or says(other.traits.name, *_NOT_KEPT):
         return None
     if ramp is right:
         sign = _MIRRORED.get(sign, sign)

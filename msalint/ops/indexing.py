@@ -207,7 +207,8 @@ def _length(state: State, size: Size, item: Range) -> Size | None:
 def _by_tensor(state: State, tensor: Tensor, index: Tensor) -> Tensor:
     """Picked by one tensor: a boolean mask flattens, an integer one takes the first axis' place."""
     picked = replace(tensor, traits=_shifted(tensor.traits))
-    if index.dtype == "bool" or tensor.lead is not None or index.lead is not None or not tensor.axes:
+    truths = index.dtype == "bool" or (index.dtype is None and says(index.traits.name, "mask"))
+    if truths or tensor.lead is not None or index.lead is not None or not tensor.axes:
         return vague(picked)
     return dense_like(picked, index.axes + tensor.axes[1:])
 
