@@ -260,6 +260,8 @@ class Weighted(Fact):
     purpose: tuple[str, ...] = ()
     batch_strong: bool = False
     """`over == "batch"` is known from an API or the module's own output contract, not from a name alone."""
+    tokens: bool = True
+    """An axis of tokens stands beside the axis attended over and the features."""
 
 
 @dataclass(frozen=True)
@@ -732,6 +734,8 @@ class SdpaCalled(Fact):
     over: str | None = None
     over_name: str = ""
     batch_strong: bool = False
+    tokens: bool = True
+    """As in `Weighted`."""
     query_site: Site | None = None
     key_site: Site | None = None
     value_site: Site | None = None

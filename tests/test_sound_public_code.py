@@ -384,6 +384,60 @@ class Memory(nn.Module):
         scores = x @ self.seen.transpose(0, 1) * x.shape[-1] ** -0.5
         return scores.softmax(dim=-1) @ labels
 """,
+    "samples looked up by their distance": """\
+class Retrieval(nn.Module):
+    def __init__(self, into, width):
+        super().__init__()
+        self.encoder = nn.Linear(into, width)
+
+    def forward(self, x, others, targets):
+        batch_size, into = others.shape
+        distances = torch.cdist(self.encoder(x), self.encoder(others))
+        return torch.mm(F.softmax(-distances, dim=-1), targets)
+""",
+    "rows of a table that attend to each other": """\
+from einops import rearrange
+
+
+class Rows(nn.Module):
+    def __init__(self, columns, width, heads):
+        super().__init__()
+        assert columns * width % heads == 0
+        self.columns, self.heads, self.d_k = columns, heads, columns * width // heads
+        self.q, self.k, self.v = (nn.Linear(columns * width, columns * width) for _ in range(3))
+
+    def forward(self, table):
+        x = rearrange(table, "b n d -> 1 b (n d)")
+        q, k, v = (rearrange(layer(x), "o m (h d) -> o h m d", h=self.heads) for layer in (self.q, self.k, self.v))
+        weights = torch.softmax(torch.einsum("ohsd,ohld->ohsl", q, k) / self.d_k**0.5, dim=-1)
+        out = rearrange(torch.einsum("ohsl,ohld->ohsd", weights, v), "o h s d -> o s (h d)")
+        return rearrange(out, "1 b (n d) -> b n d", n=self.columns)
+""",
+    "a docstring that names the axes in another order than a layer takes them": """\
+class Glimpses(nn.Module):
+    def __init__(self, embed_dim, hidden_dim):
+        super().__init__()
+        self.lstm = nn.LSTM(embed_dim, hidden_dim)
+        self.score = nn.Linear(hidden_dim, 1)
+
+    def forward(self, inputs):
+        '''inputs: [embed_dim x batch_size x length]'''
+        states = self.lstm(inputs.transpose(0, 1).contiguous())[0].permute(1, 2, 0)
+        weights = torch.softmax(self.score(states.transpose(1, 2)).squeeze(-1), dim=1)
+        return torch.bmm(states, weights.unsqueeze(2)).squeeze(2)
+""",
+    "a docstring that leaves out the axis of the mask that stands for the heads": """\
+def attend(q, k, v, attention_mask, heads: int):
+    '''
+    q, k, v: [batch_size, seq_len, width]
+    attention_mask: [batch_size, seq_len, seq_len]
+    '''
+    b, s, width = q.shape
+    q, k, v = (t.reshape(b, s, heads, width // heads).transpose(1, 2) for t in (q, k, v))
+    scores = q @ k.transpose(-2, -1) / (width // heads) ** 0.5
+    scores = scores * attention_mask - 10000.0 * (1.0 - attention_mask)
+    return torch.softmax(scores, dim=-1) @ v
+""",
 }
 
 

@@ -211,8 +211,11 @@ class Targets:
         if terms and tensor is not None:
             self.claimed(tensor, terms)
 
-    def claimed(self, tensor: Tensor, terms: Sequence[Term]) -> Tensor:
-        """The tensor with the names that a claim `(B, L, d)` gives its axes, where the rank agrees."""
+    def claimed(self, tensor: Tensor, terms: Sequence[Term], hearsay: bool = False) -> Tensor:
+        """The tensor with the names that a claim `(B, L, d)` gives its axes, where the rank agrees.
+
+        `hearsay`: a docstring claims it, which the code may contradict.
+        """
         if ELLIPSIS in terms:
             return tensor
         ones = frozenset(i for i, term in enumerate(terms) if term == 1)
@@ -221,7 +224,10 @@ class Targets:
             return tensor
         for axis, term in zip(tensor.axes, terms):
             if isinstance(term, str) and len(axis) == 1:
-                axis[0].ident.learn(term)
+                if hearsay:
+                    axis[0].ident.hear(term)
+                else:
+                    axis[0].ident.learn(term)
                 name_size(axis[0].size, term)
         return tensor
 
@@ -238,7 +244,7 @@ class Targets:
                 for name in (*names, claim.subject):
                     tensor = self._undescribed(parameters.get(name))
                     if tensor is not None:
-                        self.claimed(tensor, claim.axes)
+                        self.claimed(tensor, claim.axes, hearsay=True)
 
     def _undescribed(self, value: Value | None) -> Tensor | None:
         """A parameter as a tensor, if it may be one and nothing told its shape so far."""

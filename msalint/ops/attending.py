@@ -128,12 +128,33 @@ def role_of_axis(axis: Axis, beside: Sequence[Axis]) -> tuple[str | None, bool]:
         called = {role_of_name(name) for name in own}
         # What the code calls a sequence is one, also where its length turns out to be that of the batch.
         if BATCH in called or (SEQ not in called and role_of_name(names[0]) == BATCH):
-            return BATCH, True
+            heard = origin.hearsay | atom.ident.hearsay
+            return BATCH, any(role_of_name(name) == BATCH and name not in heard for name in names)
         if _seq_first_batch(names, beside):
             return BATCH, True
         if any(role_of_name(name) == SEQ for name in names):
             return SEQ, False
     return None, False
+
+
+def meets_tokens(attended: Axis, product: Product | None, values: Tensor, beside: Sequence[Axis]) -> bool:
+    """Whether tokens stand beside the axis attended over: an axis that counts neither heads nor features.
+
+    Without one, as in (samples, features), attention over the batch looks other samples up on purpose.
+    """
+    own = [origin_of(atom.ident) for atom in attended]
+    features = values.axes[-1] if values.axes else ()
+    axes = [axis for axis in (*beside, *values.axes[:-2]) if axis is not features]
+    if any(
+        origin_of(atom.ident) not in own and not is_head(Atom(atom.size, origin_of(atom.ident)), axes)
+        for axis in axes
+        for atom in axis
+    ):
+        return True
+    # Scores that sum over the tokens, where the batch took their place: q and k are (batch, tokens).
+    summed = [] if product is None else [atom.ident for atom in product.contracted[0]]
+    shared = bool(summed) and summed == [atom.ident for atom in features]
+    return shared and any(ident.kind == "place" for ident in summed)
 
 
 def origin_of(ident: Ident) -> Ident:
@@ -208,6 +229,7 @@ def weigh(
             renormalised=weights.traits.reweighted,
             purpose=state.purpose(),
             batch_strong=strong,
+            tokens=values.lead is not None or meets_tokens(axis, product, values, beside),
         )
     )
     if product is not None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from msalint.diagnostic import Site
 from msalint.facts import AttentionSite, NumbersAsMask, Scaling, SdpaCalled
-from msalint.ops.attending import role_of_axis, scaling_of, tell_projections
+from msalint.ops.attending import meets_tokens, role_of_axis, scaling_of, tell_projections
 from msalint.ops.devices import tell_off_device
 from msalint.ops.hiding import FAR_BELOW
 from msalint.ops.layout import is_head
@@ -106,7 +106,7 @@ def attend(call: Invocation, signature: Signature) -> Value | None:
     given = None if call.unknown_arguments and mask is None else _given(state, mask)
     region = hidden_by(state, mask, signature.keep_true)
     mask_tensor = state.as_tensor(mask) if given is not False else None
-    over, over_name, strong = _attended_axis(key, signature)
+    over, over_name, strong, tokens = _attended_axis(key, signature)
     joined_at, joined_under = _joined(state, query, key, signature)
     state.emit(
         SdpaCalled(
@@ -139,6 +139,7 @@ def attend(call: Invocation, signature: Signature) -> Value | None:
             over=over,
             over_name=over_name,
             batch_strong=strong,
+            tokens=tokens,
             query_site=sites[0],
             key_site=sites[1],
             value_site=sites[2],
@@ -203,15 +204,18 @@ def _scaling(
     return scaling_of(state, factors, query.axes[-1], (query, key))
 
 
-def _attended_axis(key: Tensor | None, signature: Signature) -> tuple[str | None, str, bool]:
-    """The role of the keys' axis that the call sums over; with three axes the sequence is the second-last for all."""
+def _attended_axis(key: Tensor | None, signature: Signature) -> tuple[str | None, str, bool, bool]:
+    """The role of the keys' axis that the call sums over, its name, whether that is sure, and whether tokens stand by.
+
+    With three axes the sequence is the second-last for all.
+    """
     place = signature.seq_place if key is None or len(key.axes) > 3 else -2
     if key is None or len(key.axes) < -place:
-        return None, "", False
+        return None, "", False, True
     axis = key.axes[place]
     beside = [a for i, a in enumerate(key.axes) if i not in {len(key.axes) + place, len(key.axes) - 1}]
     role, strong = role_of_axis(axis, beside)
-    return role, axis_name(axis), strong
+    return role, axis_name(axis), strong, key.lead is not None or meets_tokens(axis, None, key, beside)
 
 
 def _own_guards(state: State, joined_under: tuple[Site, ...]) -> tuple[str, ...]:

@@ -223,3 +223,17 @@ def _with_regions(traits: Traits, changed: Callable[[Region], Region]) -> Traits
     if cells is traits.cells and masks == traits.masks:
         return traits
     return replace(traits, cells=cells, masks=masks)
+
+
+def weigh_hearsay(tensor: Tensor, width: Size | None) -> None:
+    """Forget what a docstring calls a tensor's axes if it gives another than the last the width that a layer takes."""
+    called = str(width) if width is not None and width.symbol is not None else ""
+    *others, last = tensor.axes or ((),)
+    if not called or any(called in atom.ident.names for atom in last) or not any(atom.ident.hearsay for atom in last):
+        return
+    if any(called in atom.ident.hearsay for axis in others for atom in axis):
+        for atom in (atom for axis in tensor.axes for atom in axis):
+            symbol = atom.size.symbol
+            if symbol is not None and symbol.name in atom.ident.hearsay:
+                symbol.name = "?"
+            atom.ident.forget_hearsay()

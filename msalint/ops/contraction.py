@@ -13,7 +13,7 @@ from msalint.ops.attending import (
     tell_product,
     weigh,
 )
-from msalint.ops.axes import distinct, new_axis, vague
+from msalint.ops.axes import distinct, new_axis, vague, weigh_hearsay
 from msalint.ops.elementwise import broadcast
 from msalint.ops.layout import is_head
 from msalint.ops.table import Invocation, op
@@ -226,6 +226,7 @@ def project(
     tensor = state.with_trailing(tensor, 1)
     if not tensor.axes:
         return vague(tensor)
+    weigh_hearsay(tensor, in_features)
     before = state.size_of(tensor.axes[-1])
     if in_features is not None and state.unify(before, in_features) is False:
         message = f"{layer or 'the layer'} takes {in_features} features and gets {before}: {shape_of(tensor)}"

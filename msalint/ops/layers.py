@@ -10,7 +10,7 @@ from msalint.facts import AttentionSite, Dropout, IndivisibleHeads, LayersShared
 from msalint.ops import einops as einops_ops
 from msalint.ops.attending import role_of_axis
 from msalint.ops.attention import hidden_by, is_additive, layer_rate, tell_numbers, wrong_way
-from msalint.ops.axes import copied_layout, elementwise_layout, forget_content, new_axis, vague
+from msalint.ops.axes import copied_layout, elementwise_layout, forget_content, new_axis, vague, weigh_hearsay
 from msalint.ops.contraction import project
 from msalint.ops.devices import tell_off_device
 from msalint.ops.mask_order import tell_tiled_for_layer
@@ -296,6 +296,7 @@ def _along(value: Value | None, place: int) -> Value | None:
 
 def _recurrent(call: Invocation, layer: Layer, tensor: Tensor) -> Value:
     tensor = call.state.bind_rank(tensor, 3)
+    weigh_hearsay(tensor, call.state.as_size(layer.get("input_size")))
     width = call.state.as_size(layer.get("hidden_size"))
     both = call.state.truth(layer.get("bidirectional") or Const(False))
     if width is not None and both:

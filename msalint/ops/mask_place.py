@@ -33,7 +33,7 @@ def tell_places(state: State, scores: Tensor) -> None:
 def tell_batch_elsewhere(state: State, onto: Sequence[Axis], mask: Value, at: Site, site: Site, api: str) -> bool:
     """Tell of a mask whose batch axis lies on heads or positions: (B, L) on (B, H, L, L), for one."""
     tensor = state.as_tensor(mask)
-    if tensor is None or tensor.lead is not None or len(tensor.axes) > len(onto):
+    if tensor is None or tensor.lead is not None or len(tensor.axes) > len(onto) or _is_hearsay(tensor):
         return False
     for i in range(-len(tensor.axes), 0):
         mine, under = tensor.axes[i], onto[i]
@@ -45,6 +45,11 @@ def tell_batch_elsewhere(state: State, onto: Sequence[Axis], mask: Value, at: Si
             state.emit(MaskMisplaced(at, site, "batch", *shapes, axis_name(mine), axis_name(under), api, two_axes=two))
             return True
     return False
+
+
+def _is_hearsay(mask: Tensor) -> bool:
+    """Only a docstring tells the rank of a mask, and often a former one: the scores that it lies on tell better."""
+    return any(atom.ident.hearsay for axis in mask.axes for atom in axis)
 
 
 def _batch_meets_another(mine: Axis, under: Axis, first: Axis, whole: bool) -> bool:

@@ -26,7 +26,8 @@ class Ident:
     `kind`: "place" (a position, a sample, a pixel), "feature" (made by a projection, or the last axis of an input),
     "regrouped" (a size that a view asked for, made of elements of several axes), or "new" (nothing is known).
     `parent`: the identity that this one was split from, or whose rows or columns it is. `part`: for a split, which part
-    of how many, and `whole` the size that was split. `names` are the names people gave it, first come first.
+    of how many, and `whole` the size that was split. `names` are the names people gave it, first come first;
+    of those in `hearsay` only a docstring says so.
     """
 
     kind: str = "new"
@@ -35,12 +36,25 @@ class Ident:
     part: tuple[int, int] = (0, 1)
     whole: Size | None = None
     names: list[str] = field(default_factory=list)
+    hearsay: frozenset[str] = frozenset()
     serial: int = field(default_factory=lambda: next(_serials))
 
     def learn(self, name: str) -> None:
-        """Note a name; it adds to what is known and never changes it."""
+        """Note a name that the code itself uses; it adds to what is known and never changes it."""
+        self.hearsay -= {name}
         if name and name != "_" and name not in self.names:
             self.names.append(name)
+
+    def hear(self, name: str) -> None:
+        """Note a name that a docstring uses."""
+        if name not in self.names:
+            self.learn(name)
+            self.hearsay |= {name}
+
+    def forget_hearsay(self) -> None:
+        """The code speaks against the docstring: none of its names stays."""
+        self.names[:] = [name for name in self.names if name not in self.hearsay]
+        self.hearsay = frozenset()
 
     @property
     def root(self) -> Ident:

@@ -76,7 +76,8 @@ class AttentionOverBatchAxis(Rule):
 
     ## Known limits
     Axial, row and column, and inter-sample attention, which move the batch on purpose and name it so, are left alone.
-    Where only a name tells the batch axis the finding is a warning.
+    So is a batch of vectors, (samples, features): looking samples up by each other is what such code is for.
+    Where only a name or a docstring tells the batch axis the finding is a warning.
 
     ## References
     - [nn.MultiheadAttention, batch_first](https://docs.pytorch.org/docs/stable/generated/torch.nn.MultiheadAttention.html)
@@ -93,7 +94,7 @@ class AttentionOverBatchAxis(Rule):
 
     @on(Weighted)
     def sums_over_samples(self, fact: Weighted) -> Iterator[Diagnostic]:
-        if fact.over != "batch" or ON_PURPOSE.search(" ".join(fact.purpose)):
+        if fact.over != "batch" or not fact.tokens or ON_PURPOSE.search(" ".join(fact.purpose)):
             return
         scores = fact.softmax.scores.traits.product
         yield self.report(
@@ -108,10 +109,11 @@ class AttentionOverBatchAxis(Rule):
 
     @on(SdpaCalled)
     def kernel_sums_over_samples(self, fact: SdpaCalled) -> Iterator[Diagnostic]:
-        if fact.over == "batch":
+        if fact.over == "batch" and fact.tokens:
             yield self.report(
                 fact.at,
                 f"the second-last axis of these keys is {fact.over_name}, the batch axis, so samples of a batch attend"
                 " to each other and the tokens of one sample never meet",
                 help="move the batch axis in front of the heads before the call",
+                level=None if fact.batch_strong else Level.WARNING,
             )
