@@ -123,6 +123,8 @@ class State:
     decisions: Decisions = field(default_factory=Decisions)
     conventional: set[str | ShapeVar] = field(default_factory=set)
     """Keys and leading axes of inputs that are (batch, seq, width) by convention, if nothing says otherwise."""
+    presumed: dict[Ident, int] = field(default_factory=dict)
+    """Axes that a convention alone gave to an input, with their places from the left."""
     facts: list[Fact] = field(default_factory=list)
     division_sites: dict[Division, Site] = field(default_factory=dict)
     polarities: dict[str, str] = field(default_factory=dict)
@@ -413,7 +415,8 @@ class State:
             missing = 3 - self.depths.get(tensor.lead, 0)
             if missing >= 0:
                 self.bind_lead(tensor.lead, missing)
-                return self.resolve(tensor)
+                tensor = self.resolve(tensor)
+                self.presumed.update({atom.ident: i for i, axis in enumerate(tensor.axes) for atom in axis})
         return tensor
 
     def led_by_sequence(self, lead: ShapeVar) -> bool:

@@ -438,6 +438,24 @@ def attend(q, k, v, attention_mask, heads: int):
     scores = scores * attention_mask - 10000.0 * (1.0 - attention_mask)
     return torch.softmax(scores, dim=-1) @ v
 """,
+    "a rate of dropout that is the caller's": """\
+class Mixer(nn.Module):
+    def forward(self, q, k, v, bias, dropout_p=0.0):
+        weights = torch.softmax(q @ k.transpose(-2, -1) / q.size(-1) ** 0.5 + bias, dim=-1)
+        if dropout_p > 0.0:
+            weights = F.dropout(weights, p=dropout_p)
+        return weights @ v
+""",
+    "frames of one film, without a batch": """\
+class SelfAttention(nn.Module):
+    def __init__(self, width, d_k):
+        super().__init__()
+        self.q, self.k, self.v = nn.Linear(width, d_k), nn.Linear(width, d_k), nn.Linear(width, d_k)
+
+    def forward(self, x):
+        scores = torch.matmul(self.q(x), self.k(x).transpose(1, 0))
+        return torch.softmax(scores * self.q.out_features**-0.5, dim=-1) @ self.v(x)
+""",
 }
 
 

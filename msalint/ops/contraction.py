@@ -79,6 +79,8 @@ def multiply(state: State, left: Tensor, right: Tensor, at: Site, sites: tuple[S
     inner, outer, free = left.axes[-1], right.axes[-2], right.axes[-1]
     meant = _meant_transposed(state, left, right)
     swapped = meant is not None
+    if swapped and _is_a_matrix(state, right):
+        return Tensor(ShapeVar(), (), None)
     if meant is not None:
         free = meant
     elif state.unify(state.size_of(inner), state.size_of(outer)) is False:
@@ -155,6 +157,12 @@ def _meant_transposed(state: State, left: Tensor, right: Tensor) -> Axis | None:
     batch = {atom.ident for axis in left.axes[:-2] for atom in axis}
     free = [a for a in right.axes if a and all(i.kind == "place" and i not in batch for i in _idents([a]))]
     return free[-1] if free else outer
+
+
+def _is_a_matrix(state: State, right: Tensor) -> bool:
+    """`k.transpose(1, 0)` of a key that only a convention gave a batch: the product says that it is (seq, width)."""
+    places = [state.presumed.get(axis[0].ident) if len(axis) == 1 else None for axis in right.axes[:2]]
+    return right.rank == 3 and places == [1, 0]
 
 
 def _head_width(axis: Axis) -> bool:

@@ -14,7 +14,7 @@ from msalint.ops.axes import copied_layout, elementwise_layout, forget_content, 
 from msalint.ops.contraction import project
 from msalint.ops.devices import tell_off_device
 from msalint.ops.mask_order import tell_tiled_for_layer
-from msalint.ops.mode import is_gated_number, is_zero, literally_true, only_in_training, said_to_drop
+from msalint.ops.mode import is_callers_business, is_gated_number, is_zero, literally_true, only_in_training, said_to_drop
 from msalint.ops.softmax import normalise
 from msalint.ops.table import Invocation, op, text_of
 from msalint.shapes.axes import Axis, Ident, Layout, ShapeVar, axis_name
@@ -413,7 +413,7 @@ def functional_dropout(call: Invocation) -> Value | None:
     state = call.state
     rate = call.get(1, "p") or Opaque()
     training = call.get(2, "training")
-    alive = training is None or literally_true(training)
+    alive = not is_callers_business(rate) if training is None else literally_true(training)
     told = only_in_training(state) or is_gated_number(rate) or is_zero(state, rate) or call.unknown_arguments
     return dropped(call, tensor, rate, always_on=alive and not told, switched_on=training is not None)
 

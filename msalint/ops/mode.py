@@ -60,6 +60,11 @@ def is_gated_number(rate: Value) -> bool:
     )
 
 
+def is_callers_business(rate: Value) -> bool:
+    """A rate that the method being read is called with, as F.scaled_dot_product_attention is: 0 in eval mode, or not."""
+    return isinstance(rate, Opaque) and rate.source == "parameter"
+
+
 def drops_in_eval(state: State, rate: Value | None) -> bool:
     """A rate that comes from the module (or is a number above 0), with no test of the mode on the way."""
     if rate is None or not state.in_module or only_in_training(state) or is_zero(state, rate):

@@ -56,7 +56,7 @@ class FunctionalDropoutAlwaysOn(Rule):
     Dropout that is only reached in training mode, whose rate is 0 in eval mode, or that is said to stay on (Monte
     Carlo dropout, prenets, in a name or docstring) is left alone. Dropout of anything but attention weights is a
     warning, and so is `training=True` on the weights. A function that no module of the file calls is left to its
-    callers.
+    callers, and so is a rate that a method is called with, as `dropout_p` of F.scaled_dot_product_attention.
 
     ## References
     - [torch.nn.functional.dropout](https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.dropout.html)
