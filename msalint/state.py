@@ -173,6 +173,8 @@ class State:
     """Softmax sites (by id) whose weights were summed over values."""
     cleared: set[int] = field(default_factory=set)
     """Softmax sites (by id) whose weights a mask made 0 in places."""
+    counted: set[int] = field(default_factory=set)
+    """Softmax sites (by id) whose weights were added up over another axis than they sum to 1 over."""
     without_graph: int = 0
     """How many `with torch.no_grad()` are around."""
 

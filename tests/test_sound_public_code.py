@@ -456,6 +456,16 @@ class SelfAttention(nn.Module):
         scores = torch.matmul(self.q(x), self.k(x).transpose(1, 0))
         return torch.softmax(scores * self.q.out_features**-0.5, dim=-1) @ self.v(x)
 """,
+    "members shared out among clusters, and divided by their number": """\
+def clustered(centres, members, centre_mask, member_mask):
+    rows = members.view(members.shape[0], members.shape[1] * members.shape[2])
+    agreement = centres.view(centres.shape[0], centres.shape[1] * centres.shape[2]) @ rows.T
+    share = F.softmax(1e3 * agreement, dim=0)
+    share *= torch.einsum("mr,nr->mn", centre_mask, member_mask)
+    number = torch.sum(share, dim=-1) + 1.0
+    total = torch.einsum("nm,mrc->nrc", share, members) + centres
+    return total / number[:, None, None]
+""",
 }
 
 

@@ -1,4 +1,4 @@
-"""What only later code tells of an earlier call: a pair taken apart too, an axis averaged away, a late mask."""
+"""What only later code tells of an earlier call: a pair taken apart, an axis averaged away, a late mask, a count."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ def completed(facts: Iterable[Fact], state: State) -> Iterator[Fact]:
             yield replace(fact, scaled_late=True)
         elif isinstance(fact, Multiplied) and fact.head_axis is not None and not _is_weighed(fact, seen):
             yield replace(fact, head_axis=None)
+        elif isinstance(fact, Weighted) and id(fact.softmax.at) in state.counted:
+            yield replace(fact, renormalised=True)
         elif isinstance(fact, WeightsKept) and id(fact.made_at) in state.weighed:
             yield replace(fact, weighed=True)
         else:

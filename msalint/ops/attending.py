@@ -333,6 +333,20 @@ def contract_weights(call: Invocation, tensor: Tensor, places: list[int]) -> Non
             weigh(call.state, call.at, tensor, tensor.axes[place], tensor, call.receiver(), call.receiver(), beside)
 
 
+def count_weights(state: State, tensor: Tensor, places: Sequence[int]) -> None:
+    """`weights.sum(dim)` over another axis than softmax ran over: how much each key got, to divide by it later."""
+    softmax = tensor.traits.softmax
+    if softmax is None or softmax.position is None or tensor.lead is not None:
+        return
+    scores = softmax.scores.axes
+    own = len(scores) == len(tensor.axes) and all(
+        len(a) == len(b) and all(same_ident(x.ident, y.ident) for x, y in zip(a, b))
+        for a, b in zip(scores, tensor.axes)
+    )
+    if own and softmax.position % len(scores) not in places:
+        state.counted.add(id(softmax.at))
+
+
 def is_attention(product: Product) -> bool:
     """Query times key: a product over features of two projections, or of things named so."""
     left, right = product.left.traits, product.right.traits

@@ -14,7 +14,14 @@ from msalint.ops.axes import copied_layout, elementwise_layout, forget_content, 
 from msalint.ops.contraction import project
 from msalint.ops.devices import tell_off_device
 from msalint.ops.mask_order import tell_tiled_for_layer
-from msalint.ops.mode import is_callers_business, is_gated_number, is_zero, literally_true, only_in_training, said_to_drop
+from msalint.ops.mode import (
+    is_callers_business,
+    is_gated_number,
+    is_zero,
+    literally_true,
+    only_in_training,
+    said_to_drop,
+)
 from msalint.ops.softmax import normalise
 from msalint.ops.table import Invocation, op, text_of
 from msalint.shapes.axes import Axis, Ident, Layout, ShapeVar, axis_name

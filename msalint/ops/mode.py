@@ -61,7 +61,7 @@ def is_gated_number(rate: Value) -> bool:
 
 
 def is_callers_business(rate: Value) -> bool:
-    """A rate that the method being read is called with, as F.scaled_dot_product_attention is: 0 in eval mode, or not."""
+    """A rate that the method being read is called with, as F.scaled_dot_product_attention is: it may be 0 in eval."""
     return isinstance(rate, Opaque) and rate.source == "parameter"
 
 

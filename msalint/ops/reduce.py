@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from msalint.ops.attending import contract_weights
+from msalint.ops.attending import contract_weights, count_weights
 from msalint.ops.axes import dense_like, forget_content, locate, new_axis, vague
 from msalint.ops.table import Invocation, op
 from msalint.shapes.axes import Axis, Layout
@@ -71,6 +71,8 @@ def reduce(call: Invocation) -> Value | None:
             return Tensor(None, (), Layout(()), tensor.dtype, replace(content, number=None))
         return replace(vague(tensor), traits=content)
     located, places = found
+    if call.name == "sum":
+        count_weights(call.state, located, places)
     if call.name == "sum" and located.traits.weighted and located.traits.softmax is not None:
         contract_weights(call, located, places)
         content = replace(content, attended=True)

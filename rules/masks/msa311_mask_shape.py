@@ -64,9 +64,9 @@ class MaskShape(Rule):
     There is no automatic fix: where the axes of size 1 belong depends on what the mask says.
 
     ## Known limits
-    The axes of mask and scores must be known, the mask's batch by name or as the scores' own; a docstring alone does not
-    tell how many axes a mask has. A (batch, seq) mask given
-    to `F.scaled_dot_product_attention` is sdpa-padding-mask (MSA507). Padding on the queries beside a mask on the keys
+    The axes of mask and scores must be known, the mask's batch by name or as the scores' own; a docstring alone
+    does not tell how many axes a mask has. A (batch, seq) mask given to `F.scaled_dot_product_attention` is
+    sdpa-padding-mask (MSA507). Padding on the queries beside a mask on the keys
     is harmless; together with a causal mask it is a warning, since padding at the end is hidden by that.
 
     ## References
