@@ -439,10 +439,10 @@ class State:
         fronts = self.fronts.get(var, {})
         axes: list[Axis] = []
         for i in range(number):
-            if i in fronts:
+            if i in fronts and not fronts[i].size.is_one:
                 axes.append((fronts[i],))
                 continue
-            if i in ones:
+            if i in ones or i in fronts:
                 axes.append(())
                 continue
             last = depth == 0 and i == number - 1 and number > 1
@@ -462,9 +462,9 @@ class State:
         return (known[index],)
 
     def pool(self, tensor: Tensor, index: int, at: Site) -> None:
-        """Note that axis `index` from the left was reduced to one place."""
-        axis = self.front_axis(tensor, index)
-        if axis is not None and len(axis) == 1:
+        """Note that axis `index` from the left was reduced to one place, while another still stands in front of it."""
+        axis = self.front_axis(tensor, index) if index else None
+        if axis is not None and len(axis) == 1 and not axis[0].size.is_one:
             self.pooled.setdefault(axis[0].ident, at)
 
     def unify(self, left: Size, right: Size) -> bool | None:

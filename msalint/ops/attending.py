@@ -60,7 +60,7 @@ def _literal_power(coefficient: float, size: Size) -> Fraction | None:
 def _widths(state: State, contracted: Axis, tensors: Sequence[Tensor], head_dim: Size) -> list[Size]:
     """The sizes that people mistake for the head width: what heads were split from, and the model width."""
     found: list[Size] = []
-    if any(is_axis_symbol(symbol) for symbol in head_dim.symbols()):
+    if any(is_axis_symbol(symbol) for symbol in head_dim.inner_symbols()):
         # A head width that nothing names may well be the model width.
         return []
     splits = [atom.ident for atom in contracted if atom.ident.relation == "split"]

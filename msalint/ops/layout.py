@@ -517,8 +517,15 @@ def unsqueeze(call: Invocation) -> Value | None:
     # Where nothing tells the rank, a new axis in the middle speaks against the usual (batch, seq, width).
     found = None if open_ else locate(call.state, tensor, dim, extra=1)
     if found is None:
-        return vague(tensor)
+        return _with_one_in_front(call.state, vague(tensor), dim)
     return insert_axis(found[0], found[1])
+
+
+def _with_one_in_front(state: State, tensor: Tensor, dim: int | None) -> Tensor:
+    """The tensor of open rank whose axis `dim` from the left was just put in, of size 1."""
+    if dim is not None and dim >= 0 and tensor.lead is not None and not tensor.axes:
+        state.fronts.setdefault(tensor.lead, {})[dim] = Atom(Size.of(1), Ident())
+    return tensor
 
 
 def _rank_of_mask(state: State, tensor: Tensor) -> Tensor:
