@@ -257,6 +257,8 @@ def write(
         onto=tensor.axes if tensor.lead is None else (),
     )
     if tensor.traits.softmax is not None:
+        if fill == 0:
+            state.guarded.add(id(tensor.traits.softmax.at))
         if fill == 0 and hidden is not None:
             return replace(tensor, traits=cleared_by(state, tensor.traits, use))
         return tensor.with_traits(reweighted=True)

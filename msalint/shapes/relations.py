@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import gcd
 from typing import NamedTuple
 
 from msalint.shapes.size import Quotient, Size, Symbol
@@ -91,6 +92,8 @@ class Relations:
         exact = folded.exact_quotient(rest)
         if exact is not None:
             return exact, self._unproved(relies)
+        if rest.has_quotient and self.is_exact(dividend, divisor):
+            return _in_lowest_terms(dividend, divisor), frozenset()
         parts = rest.factors()
         for symbol in parts[0] if parts else ():
             if isinstance(symbol, Quotient):
@@ -146,10 +149,33 @@ class Relations:
         known = {(self.resolve(n), self.resolve(d)) for n, d in self.exact}
         if (numerator, denominator) in known:
             return True
-        return any(d == denominator and numerator.exact_quotient(n) is not None for n, d in known)
+        return any(_follows(numerator, denominator, n, d) for n, d in known)
 
     def _unproved(self, relies: frozenset[Division]) -> frozenset[Division]:
         return frozenset(d for d in relies if not self.is_exact(*d))
+
+
+def _in_lowest_terms(numerator: Size, denominator: Size) -> Size:
+    """`3 * d // (3 * h)` as `d // h`, which is the same."""
+    above, below = numerator.factors(), denominator.factors()
+    if above is None or below is None:
+        return numerator // denominator
+    common = Size.of(gcd(above[1], below[1]))
+    for symbol in below[0]:
+        rest = numerator.exact_quotient(common * Size.of(symbol))
+        if rest is not None and denominator.exact_quotient(common * Size.of(symbol)) is not None:
+            common = common * Size.of(symbol)
+    a, b = numerator.exact_quotient(common), denominator.exact_quotient(common)
+    return numerator // denominator if a is None or b is None else a // b
+
+
+def _follows(numerator: Size, denominator: Size, known: Size, divisor: Size) -> bool:
+    """Whether one exact division follows from another: `d % h == 0` tells of 3 * d and 3 * h, and the other way."""
+    more = denominator.exact_quotient(divisor)
+    if more is not None:
+        return numerator.exact_quotient(known * more) is not None
+    less = divisor.exact_quotient(denominator)
+    return less is not None and numerator * less == known
 
 
 def _fold_quotients(size: Size) -> tuple[Size, frozenset[Division]]:
