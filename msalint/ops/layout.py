@@ -191,7 +191,7 @@ def _finished(call: Invocation, tensor: Tensor, sizes: list[Size | None], outcom
     empty = any(axis_size(axis).constant == 0 for axis in tensor.axes)
     if outcome.aligned and layout is not None and not empty:
         broken = first_broken_merge(outcome.axes, layout)
-        if broken is not None and _may_be_the_one(broken, sizes):
+        if broken is not None and _may_be_the_one(broken, tensor, sizes):
             broken, layout = None, None
     elif not outcome.aligned and layout is not None:
         layout = Layout.dense(outcome.axes) if is_dense(tensor) else None
@@ -234,11 +234,14 @@ def _finished(call: Invocation, tensor: Tensor, sizes: list[Size | None], outcom
     return replace(tensor, axes=outcome.axes, layout=layout, traits=traits)
 
 
-def _may_be_the_one(broken: Broken, sizes: list[Size | None]) -> bool:
-    """Whether a 1 among the wanted sizes may be an axis of unknown size: then the view keeps it, and merges nothing."""
-    return any(size is not None and size.is_one for size in sizes) and any(
-        is_axis_symbol(atom.size.symbol) for atom in (broken.outer, broken.inner)
-    )
+def _may_be_the_one(broken: Broken, tensor: Tensor, sizes: list[Size | None]) -> bool:
+    """Whether a 1 that is asked for may be the axis of unknown size in its place: the view keeps it, and merges nothing.
+
+    `(batch, steps, width).view(-1, 1, out, n)` for one step; a latent's number from a config is no such axis.
+    """
+    places = [i for i, size in enumerate(sizes) if size is not None and size.is_one and i < len(tensor.axes)]
+    kept = [atom for i in places for atom in tensor.axes[i] if is_axis_symbol(atom.size.symbol)]
+    return any(atom.ident is part.ident for atom in kept for part in (broken.outer, broken.inner))
 
 
 def is_dense(tensor: Tensor) -> bool:
