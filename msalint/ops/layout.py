@@ -235,7 +235,7 @@ def _finished(call: Invocation, tensor: Tensor, sizes: list[Size | None], outcom
 
 
 def _may_be_the_one(broken: Broken, tensor: Tensor, sizes: list[Size | None]) -> bool:
-    """Whether a 1 that is asked for may be the axis of unknown size in its place: the view keeps it, and merges nothing.
+    """Whether a 1 asked for may be the axis of unknown size in its place: the view keeps that, and merges nothing.
 
     `(batch, steps, width).view(-1, 1, out, n)` for one step; a latent's number from a config is no such axis.
     """
