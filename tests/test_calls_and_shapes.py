@@ -87,3 +87,14 @@ class Stack(torch.nn.Module):
         return F.softmax(x @ x.transpose(1, 2), dim=-1)
 """
     assert "128" not in draw(HEAD + text, "net.py", "Stack").text
+
+
+def test_an_ellipsis_of_unknown_axes_is_the_same_in_all_operands() -> None:
+    text = """\
+def attend(q, k, v):
+    scores = torch.einsum("...id,...jd->...ij", q, k) * q.shape[-1] ** -0.5
+    mixed = torch.einsum("...ij,...jd->...id", scores.softmax(-1), v)
+    return mixed
+"""
+    assert _axes(text, "attend", "scores").startswith("(..., q.shape[-2], v.shape[-2])")
+    assert _axes(text, "attend", "mixed").startswith("(..., q.shape[-2], v.shape[-1])")

@@ -299,10 +299,12 @@ def lettered_product(
     if len(inputs) != len(tensors):
         return None
     state = call.state
+    tensors = _led_alike(state, inputs, tensors)
+    lead = _common_lead(state, inputs, output, tensors)
     letters: dict[str, list[Axis]] = {}
     placed: list[dict[str, Axis]] = []
     for term, tensor in zip(inputs, tensors):
-        axes = _lettered(call, term, tensor)
+        axes = _lettered(call, term, tensor, lead is not None)
         if axes is None:
             return _shape_only(output)
         placed.append(axes)
@@ -312,22 +314,55 @@ def lettered_product(
         _unify_letter(call, letter, found)
     sites = (call.site(1) or call.at, call.site(2) or call.at)
     if len(tensors) == 2:
-        return _pairwise(state, call.at, sites, tensors, placed, inputs, output)
+        result = _pairwise(state, call.at, sites, tensors, placed, inputs, output)
+        return result if lead is None else replace(result, lead=lead, layout=None)
     axes_out = tuple(_known(letters[letter]) for letter in output if letter in letters)
-    return Tensor(None, axes_out, None, _product_dtype(*tensors))
+    return Tensor(lead, axes_out, None, _product_dtype(*tensors))
+
+
+def _led_alike(state: State, inputs: Sequence[Sequence[str]], tensors: list[Tensor]) -> list[Tensor]:
+    """Operands with `...` in front: where one's leading axes are known, the others have as many."""
+    tensors = [state.with_rank(tensor) for tensor in tensors]
+    rests = [
+        len(tensor.axes) - len(term) + 1
+        for term, tensor in zip(inputs, tensors)
+        if "..." in term and tensor.lead is None
+    ]
+    if not rests:
+        return tensors
+    return [
+        state.bind_rank(tensor, max(rests) + len(term) - 1) if "..." in term else tensor
+        for term, tensor in zip(inputs, tensors)
+    ]
+
+
+def _common_lead(
+    state: State, inputs: Sequence[Sequence[str]], output: Sequence[str], tensors: Sequence[Tensor]
+) -> ShapeVar | None:
+    """The leading axes of unknown number that `...` stands for, in front of every operand and of the output."""
+    terms = [*inputs, output]
+    if not all("..." not in term or term[0] == "..." for term in terms) or "..." not in output:
+        return None
+    leads = [state.with_trailing(tensor, len(term) - 1).lead for term, tensor in zip(inputs, tensors) if "..." in term]
+    return next((lead for lead in leads if lead is not None), None)
 
 
 def _known(found: Sequence[Axis]) -> Axis:
     return next((axis for axis in found if axis), ())
 
 
-def _lettered(call: Invocation, term: Sequence[str], tensor: Tensor) -> dict[str, Axis] | None:
-    """The axes of an operand by letter; `...` stands for the leading axes that are left."""
+def _lettered(call: Invocation, term: Sequence[str], tensor: Tensor, led: bool) -> dict[str, Axis] | None:
+    """The axes of an operand by letter; `...` stands for the leading axes that are left.
+
+    `led`: leading axes of unknown number are the same in all operands, and left out.
+    """
     state = call.state
     if "..." in term:
         place = list(term).index("...")
         after = len(term) - place - 1
         tensor = state.with_trailing(state.with_rank(tensor), after)
+        if led and tensor.lead is not None and len(tensor.axes) == after:
+            return dict(zip(term[1:], tensor.axes))
         if tensor.lead is not None or len(tensor.axes) < len(term) - 1:
             return None
         rest = len(tensor.axes) - (len(term) - 1)
