@@ -320,7 +320,8 @@ class MaskFilled(Fact):
     `inverted`: True if a keep-true mask hides, or a hide-true mask keeps. `mask_name`: what it is called.
     `attention`: the filled tensor is a product of queries and keys, or its softmax weighs values. `bounded`: by tanh
     or a clamp. `fill_parameter`: the name of the fill's constant or parameter. `whole_rows`: the mask is one for all
-    keys of a query. `scores_site`: the filled tensor. `purpose`: names and docstrings around.
+    keys of a query. `scores_site`: the filled tensor. `mends`: a mask of this kind hid more of the scores before, so
+    that this one gives rows that are hidden whole a number again. `purpose`: names and docstrings around.
     """
 
     fill: float | None
@@ -343,6 +344,7 @@ class MaskFilled(Fact):
     fill_parameter: str = ""
     in_place: bool = False
     whole_rows: bool = False
+    mends: bool = False
     purpose: tuple[str, ...] = ()
 
 

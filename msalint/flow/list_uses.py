@@ -17,7 +17,7 @@ from msalint.registered import Plain
 from msalint.state import State
 from msalint.syntax import nodes as n
 from msalint.syntax.module import Module
-from msalint.values import ClassValue, Function, Library
+from msalint.values import ClassValue, Function, Items, Library
 
 YES, PERHAPS, NO = "yes", "perhaps", "no"
 _ORDER = (YES, PERHAPS, NO)
@@ -42,11 +42,38 @@ def plain_lists(program: Program, state: State) -> list[PlainList]:
     found = []
     for plain, layer in state.registry.unregistered(state.attributes):
         key = (id(plain.owner.node), plain.attribute, id(plain.at))
+        if _is_held_back(program, plain):
+            continue
         if key not in program.fits:
             program.fits[key] = _fit(program, plain)
         fits, lacking = program.fits[key]
         found.append(PlainList(plain.at, plain.attribute, plain.kind, layer, fits, lacking if fits == NO else None))
     return found
+
+
+def _is_held_back(program: Program, plain: Plain) -> bool:
+    """A list of one layer that is only ever asked for that one, `self.frozen = [encoder]` and `self.frozen[0](x)`.
+
+    It is written to keep the layer from torch: another module trains or saves it, or nobody shall.
+    """
+    if not isinstance(plain.value, Items) or len(plain.value.items) != 1:
+        return False
+    named = [
+        part for owner in program.lineage(plain.owner) for part in owner.node.walk() if _is_self(part, plain.attribute)
+    ]
+    up = {
+        id(child): part
+        for owner in program.lineage(plain.owner)
+        for part in owner.node.walk()
+        for child in part.children()
+    }
+    above = [up.get(id(part)) for part in named]
+    asked = [part for part in above if isinstance(part, n.Index) and _is_first(part)]
+    return bool(asked) and all(isinstance(part, n.Assign) or part in asked for part in above)
+
+
+def _is_first(node: n.Index) -> bool:
+    return len(node.items) == 1 and isinstance(node.items[0], n.Const) and node.items[0].value == 0
 
 
 def _fit(program: Program, plain: Plain) -> Verdict:

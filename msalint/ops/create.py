@@ -232,7 +232,10 @@ def meshgrid(call: Invocation) -> Value | None:
     if tensors is None or any(t.rank != 1 for t in tensors):
         return None
     axes = tuple(t.axes[0] for t in tensors)
-    if call.kwargs.get("indexing") != Const("ij"):
+    indexing = call.kwargs.get("indexing", Const("ij"))
+    if indexing not in {Const("ij"), Const("xy")}:
+        return None
+    if indexing == Const("xy"):
         order = Layout.dense(axes[1::-1] + axes[2:]) if len(axes) > 1 else Layout.dense(axes)
         return Items(tuple(Tensor(None, (*axes[1::-1], *axes[2:]), _alone(order, t), t.dtype) for t in tensors))
     return Items(tuple(Tensor(None, axes, _alone(Layout.dense(axes), t), t.dtype) for t in tensors))

@@ -104,7 +104,8 @@ def binary(
 
 def _spread(tensor: Tensor, other: Value) -> Tensor:
     """Beside something unknown, the shape of a tensor that was made to be broadcast is not the result's."""
-    return vague(tensor) if _nothing_known(other) and is_made_to_broadcast(tensor) else tensor
+    narrow = tensor.lead is None and len(tensor.axes) < 2
+    return vague(tensor) if _nothing_known(other) and (narrow or is_made_to_broadcast(tensor)) else tensor
 
 
 def _nothing_known(value: Value) -> bool:

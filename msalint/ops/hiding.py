@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msalint.diagnostic import Site
 from msalint.facts import Fact, MaskAdded, MaskedAfterSoftmax, MaskFilled, MaskMultiplied
 from msalint.ops.devices import tell_off_device
@@ -32,7 +34,7 @@ def tell_masks(state: State, scores: Tensor, normalised: Normalised) -> None:
         elif use.how == "added":
             state.emit(_added(state, scores, use, normalised, empty))
         else:
-            state.emit(_filled(state, scores, use, normalised, empty, rows))
+            state.emit(replace(_filled(state, scores, use, normalised, empty, rows), mends=_mends(use, uses)))
 
 
 def cleared_by(state: State, weights: Traits, use: MaskUse) -> Traits:
@@ -40,6 +42,19 @@ def cleared_by(state: State, weights: Traits, use: MaskUse) -> Traits:
     if weights.softmax is not None:
         state.cleared.add(id(weights.softmax.at))
     return replace(weights, reweighted=True, cleared=(*weights.cleared, use))
+
+
+def _mends(use: MaskUse, uses: Sequence[MaskUse]) -> bool:
+    """Whether a mask of the same kind hid scores before: `masked_fill(a | b, -inf)`, then `masked_fill(a & b, 1)`."""
+    before = uses[: next(i for i, one in enumerate(uses) if one is use)]
+    return any(
+        one.fill is not None
+        and one.fill <= FAR_BELOW
+        and one.hidden is not None
+        and use.hidden is not None
+        and one.hidden.kinds == use.hidden.kinds
+        for one in before
+    )
 
 
 def _added(state: State, scores: Tensor, use: MaskUse, normalised: Normalised, empty: bool | None) -> Fact:

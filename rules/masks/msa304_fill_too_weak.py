@@ -61,7 +61,7 @@ class FillTooWeak(Rule):
     @on(MaskFilled)
     def filled(self, fact: MaskFilled) -> Iterator[Diagnostic]:
         fill = 0.0 if fact.fill is None and EPSILON.fullmatch(fact.fill_parameter) else fact.fill
-        if fill is None or fill < WEAKEST or fact.hidden is None or fact.whole_rows or not fact.attention:
+        if fill is None or fill < WEAKEST or fact.hidden is None or fact.whole_rows or fact.mends or not fact.attention:
             return
         close = fill <= -1.0
         if close and fact.bounded:

@@ -193,7 +193,10 @@ PATH_CASES: dict[str, Calls] = {
         Call((counted(2, 3, 5), counted(4, 5))),
     ),
     "torch.meshgrid": listed(
-        Call((counted(3), counted(4)), {"indexing": "ij"}), Call(([counted(3), counted(1)],), {"indexing": "ij"})
+        Call((counted(3), counted(4)), {"indexing": "ij"}),
+        Call(([counted(3), counted(1)],), {"indexing": "ij"}),
+        Call((counted(3), counted(4), counted(2)), {"indexing": "xy"}),
+        Call((counted(3), counted(4), counted(2))),
     ),
     **_named("torch.zeros torch.ones torch.empty torch.rand torch.randn", _SIZES),
     "torch.full": listed(
