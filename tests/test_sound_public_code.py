@@ -466,6 +466,14 @@ def clustered(centres, members, centre_mask, member_mask):
     total = torch.einsum("nm,mrc->nrc", share, members) + centres
     return total / number[:, None, None]
 """,
+    "samples picked once for each of their own positions": """\
+def bins(features, q, k, v):
+    b, anchors, _ = features.shape
+    features = features.view(b, anchors, 4, 16).contiguous().view(b, anchors, 64)
+    sample = torch.zeros_like(features[..., 0], dtype=torch.long)
+    weights = torch.softmax(q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5, dim=-1)
+    return weights @ v, features[sample].view(-1, 16)
+""",
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from msalint.diagnostic import Site
-from msalint.ops.axes import cut_axis, dense_like, drop_axis, insert_axis, new_axis, set_aside, vague
+from msalint.ops.axes import cut_axis, dense_like, distinct, drop_axis, insert_axis, new_axis, set_aside, vague
 from msalint.ops.hiding import cleared_by
 from msalint.ops.mask_order import tell_tiled_for_scores
 from msalint.ops.masking import filled_cells
@@ -207,10 +207,10 @@ def _length(state: State, size: Size, item: Range) -> Size | None:
 def _by_tensor(state: State, tensor: Tensor, index: Tensor) -> Tensor:
     """Picked by one tensor: a boolean mask flattens, an integer one takes the first axis' place."""
     picked = replace(tensor, traits=_shifted(tensor.traits))
-    truths = index.dtype == "bool" or (index.dtype is None and says(index.traits.name, "mask"))
-    if truths or tensor.lead is not None or index.lead is not None or not tensor.axes:
+    counts = index.dtype == "int" or (index.dtype is None and not says(index.traits.name, "mask"))
+    if not counts or tensor.lead is not None or index.lead is not None or not tensor.axes:
         return vague(picked)
-    return dense_like(picked, index.axes + tensor.axes[1:])
+    return dense_like(picked, distinct(index.axes + tensor.axes[1:]))
 
 
 def _advanced(state: State, tensor: Tensor, items: list[Item]) -> Tensor:
