@@ -474,6 +474,51 @@ def bins(features, q, k, v):
     weights = torch.softmax(q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5, dim=-1)
     return weights @ v, features[sample].view(-1, 16)
 """,
+    "an encoder that is kept from the module": """\
+class Frozen(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.encoder = [nn.Linear(width, width)]
+        self.attention = nn.MultiheadAttention(width, 4, batch_first=True)
+
+    def forward(self, x):
+        x = self.encoder[0](x)
+        return self.attention(x, x, x)[0]
+""",
+    "rows that are hidden whole get a number again": """\
+def permutation(scores: torch.Tensor, mask: torch.BoolTensor, values):
+    scores = scores @ scores.transpose(1, 2) * scores.shape[-1] ** -0.5
+    scores = scores.masked_fill(mask[:, :, None] | mask[:, None, :], -np.inf)
+    scores = scores.masked_fill(mask[:, :, None] & mask[:, None, :], 1.0)
+    return torch.softmax(scores, dim=-1) @ values
+""",
+    "a grid in the order of its arguments": """\
+def grid_of(B, H, W):
+    grid = torch.meshgrid(*[torch.linspace(-1 + 1 / n, 1 - 1 / n, n) for n in (B, H, W)])
+    return torch.stack((grid[2], grid[1]), dim=-1).reshape(B, H * W, 2)
+
+
+def attend(q, k, v, B, H, W):
+    return (q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5).softmax(dim=-1) @ v, grid_of(B, H, W)
+""",
+    "corners less their middle": """\
+class Corners(nn.Module):
+    def forward(self, q, k, v, dims):
+        corners = torch.from_numpy(np.stack(np.unravel_index(np.arange(8), [2] * 3), axis=1))
+        corners = corners[[0, 1, 3, 2, 4, 5, 7, 6]] - dims.new_tensor([0.5, 0.5, 0])
+        boxes = dims.view([-1, 1, 3]) * corners.reshape([1, 8, 3])
+        return (q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5).softmax(dim=-1) @ v, boxes
+""",
+    "blocks of a triangle further out": """\
+def reordered(scores: torch.Tensor, topk, values):
+    scores = scores @ scores.transpose(1, 2) * scores.shape[-1] ** -0.5
+    buckets = scores.shape[1]
+    mask = torch.zeros(scores.shape).bool()
+    i, j = torch.triu_indices(buckets, buckets)
+    mask[:, i, j + topk] = True
+    scores.masked_fill_(mask, -1e9)
+    return scores.softmax(dim=-1) @ values
+""",
 }
 
 

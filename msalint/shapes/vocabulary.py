@@ -86,12 +86,16 @@ _ADDITIVE = r"additive|float|inf\b|finfo|-1e\d"
 _MARKED_BY = rf"(?P<what>.{{3,60}}?)\b(?:indicated|marked|denoted|represented) (?:by|as|with) (?:a )?`*{_TRUTH}"
 
 
+_NEXT_ENTRY = r"\n\s*\n|\n\s*(?:[-*]\s+)?[`*]*\w+[`*]*\s*(?:\([^)]*\)\s*)?:|\n\s*:\w+"
+"""Where what a docstring says of a name ends: at an empty line, or where it goes on with another name."""
+
+
 @lru_cache(maxsize=4096)
 def stated_polarity(docstring: str, name: str) -> str | None:
     """What a docstring says of a mask: "hide" for `name: (N, S) bool, True = ignore this key`, else "keep" or None."""
     found = set()
     for _, end in _entries(docstring).get(name, ()):
-        text = re.split(r"\n\s*\n|\n\s*\w+\s*(?:\([^)]*\)\s*)?:|;", docstring[end:], maxsplit=1)[0]
+        text = re.split(rf"{_NEXT_ENTRY}|;", docstring[end:], maxsplit=1)[0]
         if re.search(_ADDITIVE, text, re.IGNORECASE):
             continue
         # Shapes are no truth values: `(batch, 1, 1, seq)`.
@@ -140,7 +144,7 @@ def says_additive(docstring: str, name: str) -> bool:
     entries = _entries(docstring, said_as=False).get(name)
     if entries is None:
         return False
-    stated = re.split(r"\n\s*\n|\n\s*\w+\s*(?:\([^)]*\)\s*)?:", docstring[entries[0][1] :], maxsplit=1)[0]
+    stated = re.split(_NEXT_ENTRY, docstring[entries[0][1] :], maxsplit=1)[0]
     return re.search(r"\badditive\b", stated[:60]) is not None and not re.search(r"\b(?:bool|or|int|if|not)", stated)
 
 
