@@ -66,7 +66,7 @@ AROUND = Effort(runs=2, steps=2_000, idle_runs=0, idle_steps=0)
 """For one that only calls such definitions: what it hands them matters, its own choices less."""
 
 
-MAX_AROUND = 12_000
+MAX_AROUND = 6_000
 """Steps over all the entries of a file that form no attention themselves."""
 
 _ITSELF = frozenset({"self"})

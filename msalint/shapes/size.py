@@ -59,20 +59,28 @@ IntoSize = Union["Size", Symbol, int]
 class Size:
     """A symbolic integer. Immutable; equal and hashable by its normal form."""
 
-    __slots__ = ("_hash", "_inner", "_symbols", "key", "terms")
+    __slots__ = ("_hash", "_inner", "_key", "_symbols", "terms")
     terms: tuple[tuple[Monomial, int], ...]
 
     def __init__(self, terms: Mapping[Monomial, int]) -> None:
         kept = [term for term in terms.items() if term[1]]
         if len(kept) > 1:
             kept.sort(key=lambda term: (-len(term[0]), tuple([s.key for s in term[0]])))
-        self._set(tuple(kept), " + ".join([f"{c} {' '.join([s.key for s in m])}" for m, c in kept]))
+        self._set(tuple(kept))
 
-    def _set(self, terms: tuple[tuple[Monomial, int], ...], key: str) -> Size:
-        self.terms, self.key, self._hash = terms, key, hash(key)
+    def _set(self, terms: tuple[tuple[Monomial, int], ...]) -> Size:
+        self.terms, self._hash = terms, hash(terms)
+        self._key: str | None = None
         self._symbols: frozenset[Symbol] | None = None
         self._inner: frozenset[Symbol] | None = None
         return self
+
+    @property
+    def key(self) -> str:
+        """The normal form as text: the same of two sizes if they are equal."""
+        if self._key is None:
+            self._key = " + ".join([f"{c} {' '.join([s.key for s in m])}" for m, c in self.terms])
+        return self._key
 
     @staticmethod
     def of(value: IntoSize) -> Size:
@@ -80,11 +88,11 @@ class Size:
         if isinstance(value, Size):
             return value
         if isinstance(value, Symbol):
-            return Size.__new__(Size)._set((((value,), 1),), f"1 {value.key}")
+            return Size.__new__(Size)._set((((value,), 1),))
         return _constant(value)
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, Size) and self.key == other.key)
+        return self is other or (isinstance(other, Size) and self._hash == other._hash and self.terms == other.terms)
 
     def __hash__(self) -> int:
         return self._hash
