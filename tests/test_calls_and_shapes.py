@@ -98,3 +98,29 @@ def attend(q, k, v):
 """
     assert _axes(text, "attend", "scores").startswith("(..., q.shape[-2], v.shape[-2])")
     assert _axes(text, "attend", "mixed").startswith("(..., q.shape[-2], v.shape[-1])")
+
+
+def test_a_field_that_a_dataclass_works_out_is_not_its_default() -> None:
+    text = """\
+from dataclasses import dataclass
+
+
+@dataclass
+class Settings:
+    width: int = 4
+    inner: int = -1
+
+    def __post_init__(self):
+        self.inner = 2 * self.width
+
+
+class Gates(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.settings = Settings(width=8)
+
+    def forward(self, x):
+        gates = torch.zeros(3, self.settings.inner)
+        return F.softmax(x @ x.transpose(1, 2), dim=-1), gates
+"""
+    assert _axes(text, "Gates", "gates").startswith("(3, inner)")

@@ -195,6 +195,9 @@ class Attributes:
         found = self.program.member(instance.cls, name)
         if found is not None and isinstance(found[0], n.FunctionDef):
             return self._method_or_property(instance, found[0], found[1], node)
+        if found is not None and self.program.is_set_later(instance.cls, name):
+            # `out: int = -1`, worked out in `__post_init__`.
+            return Opaque(f"{instance.key}.{name}", name, source="attribute")
         if found is not None:
             value = self._class_constant(found[0], found[1])
             if isinstance(value, Const) and isinstance(value.value, bool):
