@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from msalint.runtime.cached_decoding import BreaksInParts, in_parts
-from msalint.runtime.copies import tensors_in
+from msalint.runtime.copies import moved, tensors_in
 from msalint.runtime.experiment import Experiment, NotApplicable
 from msalint.runtime.head_leak import head_overlap
 from msalint.runtime.inputs import IMAGES
@@ -34,6 +34,46 @@ def samples_are_apart(it: Experiment) -> Shown:
     if not worst <= it.tolerance:
         raise Failed("a sample's output depends on another sample", worst, "MSA104")
     return Shown(worst)
+
+
+def batch_order_does_not_matter(it: Experiment) -> Shown:
+    """Samples in another order give their outputs in that order: none depends on its place in the batch."""
+    it.need_batch()
+    tokens = it.tokens(0)
+    size = tokens.shape[0]
+    if size < 2:
+        raise NotApplicable("it was handed one sample")
+    beside = _by_sample(it, tokens)
+    worst = 0.0
+    for seed in SEEDS:
+        tokens = it.tokens(seed)
+        output = it.run(tokens)
+        if output.dim() < 2 or output.shape[0] != size:
+            raise NotApplicable(f"its output {tuple(output.shape)} has no batch axis")
+        turned = {name: value.roll(1, axis) for name, (value, axis) in beside.items()}
+        worst = max(worst, float((it.run(tokens.roll(1, 0), turned) - output.roll(1, 0)).abs().max()))
+    if not worst <= it.tolerance:
+        raise Failed("a sample's output depends on its place in the batch", worst, "MSA707")
+    return Shown(worst)
+
+
+def _by_sample(it: Experiment, tokens: torch.Tensor) -> dict[str, tuple[torch.Tensor, int]]:
+    """What else is given by the sample, and along which axis. Raises `NotApplicable` where that can't be told."""
+    axis = 1 if it.kind in ("seq_first", "ids_seq_first") else 0
+    found = {}
+    for name, value in it.inputs.items():
+        if name in (it.main, *it.same) or not any(True for _ in tensors_in(value)):
+            continue
+        if it.text is not None or not isinstance(value, torch.Tensor) or tokens.shape[0] in tokens.shape[1:2]:
+            raise NotApplicable(f"it can't be told what in `{name}` belongs to which sample")
+        axes = [place for place, size in enumerate(value.shape) if size == tokens.shape[0]]
+        if len(axes) > 1 and axis in axes:
+            axes = [axis]
+        if len(axes) > 1 or (value.dim() > 2 and not axes):
+            raise NotApplicable(f"it can't be told what in `{name}` belongs to which sample")
+        if axes:
+            found[name] = (moved(value, it.dtype), axes[0])
+    return found
 
 
 def heads_are_apart(it: Experiment) -> Shown:
@@ -93,7 +133,26 @@ def _has_positions(it: Experiment) -> bool:
     if any(isinstance(part, nn.RNNBase) for part in it.module.modules()):
         return True
     state = [*dict(it.module.named_parameters()), *dict(it.module.named_buffers()), *dict(it.module.named_modules())]
-    return any(_POSITIONS.search(name) for name in state) or "arange" in it.source()
+    if any(_POSITIONS.search(name) for name in state) or "arange" in it.source():
+        return True
+    return _adds_a_row_for_each_place(it, it.module)
+
+
+def _adds_a_row_for_each_place(it: Experiment, module: nn.Module) -> bool:
+    """Whether a table that the module keeps, cut to the length, is added to what comes of the tokens."""
+    tokens = it.tokens(0)
+    with Tracer() as tracer:
+        plain = (value for part in module.modules() for value in vars(part).values() if isinstance(value, torch.Tensor))
+        kept = {tracer.number_of(value) for value in (*module.parameters(), *module.buffers(), *plain)}
+        it.run(tokens)
+    for op in tracer.ops:
+        name = op.name.rpartition(".")[2].strip("_")
+        rows = [tensor for tensor in op.inputs if tensor.number in kept and tokens.shape[1] in tensor.shape[:-1]]
+        if name in ("add", "radd", "iadd") and rows and len(rows) < len(op.inputs):
+            return True
+        if op.inputs and all(tensor.number in kept for tensor in op.inputs):
+            kept.update(tensor.number for tensor in op.results)
+    return False
 
 
 def evaluation_is_deterministic(it: Experiment) -> Shown:
@@ -251,11 +310,16 @@ def cached_parts_equal_the_whole(it: Experiment) -> Shown:
 def _change_in_parts(it: Experiment, *plans: list[int]) -> float:
     way = causal_way(it)
     worst = 0.0
+    last = None
     for seed in SEEDS:
         tokens = it.tokens(seed)
         masks = it.masks.values(way, causal_plane(tokens)) if way is not None else None
-        if it.kept and bool(it.influence(masks).triu(1).any()):
+        if last is None:
+            last = bool(it.influence(masks).triu(1).any())
+        if it.kept and last:
             raise NotApplicable("it is not causal")
         for lengths in plans:
-            worst = max(worst, float((in_parts(it, tokens, way, lengths) - it.run(tokens, masks)).abs().max()))
+            change = (in_parts(it, tokens, way, lengths) - it.run(tokens, masks)).abs()
+            # Where no token's future is hidden, only the last one sees the same in parts as in the whole.
+            worst = max(worst, float((change[:, -1:] if last else change).max()))
     return worst

@@ -10,13 +10,15 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from msalint.runtime.contraction import contraction_of
 from msalint.runtime.experiment import Experiment, NotApplicable, awakened
 from msalint.runtime.flow_tracer import FlowTracer, Scale, labels_of_kind
 from msalint.runtime.mask_properties import padded, padding_way
 from msalint.runtime.mask_ways import MaskWay
 from msalint.runtime.outcome import SEEDS, Failed, Shown
-from msalint.runtime.recorder import WeightsTracer
+from msalint.runtime.recorder import MOVES, SOFTMAXES, WeightsTracer
 from msalint.runtime.subject import in_mode
+from msalint.runtime.tracer import TracedOp
 
 
 def weights_sum_to_one(it: Experiment) -> Shown:
@@ -56,6 +58,58 @@ def dropout_acts_in_training(it: Experiment) -> Shown:
     if change == 0:
         raise Failed(f"a dropout rate of {max(rates)} changes nothing in training", 0.0, "MSA605")
     return Shown(change)
+
+
+def dropped_scores_get_no_weight(it: Experiment) -> Shown:
+    """In training, a score that dropout takes away has no weight: a score of 0 is as good as any other."""
+    worst, seen = 0.0, False
+    with it.training() as module:
+        for seed in SEEDS:
+            torch.manual_seed(seed)
+            with _DroppedScores() as tracer:
+                it.run(it.tokens(seed), module=module)
+            worst, seen = max(worst, tracer.worst), seen or tracer.met
+    if not seen:
+        raise NotApplicable("no scores meet a dropout on their way to a softmax")
+    if worst > it.tolerance:
+        reason = f"in training a score that dropout has set to 0 still gets a weight, of up to {worst:.2f}"
+        raise Failed(reason, worst, "MSA603")
+    return Shown(worst)
+
+
+class _DroppedScores(WeightsTracer):
+    """Follows the places that dropout sets to zero in scores up to the softmax, and notes the weights they get."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.worst, self.met = 0.0, False
+        self._dropped: dict[int, Tensor] = {}
+
+    def seen(
+        self, op: TracedOp, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+    ) -> None:
+        super().seen(op, func, args, kwargs, result)
+        name = op.name.rpartition(".")[2]
+        dropped = next((self._dropped[one.number] for one in op.inputs if one.number in self._dropped), None)
+        if any(one.number in self._products and one.number not in self._dropped for one in op.inputs):
+            # Scores with a part that was dropped, as a bias may be, are whole scores.
+            dropped = None
+        if name.startswith("dropout") and op.inputs and op.inputs[0].number in self._products:
+            places = (result == 0) & ((args[0] != 0) | torch.tensor(result is args[0]))
+            if bool(places.any()):
+                self._dropped[op.result.number] = places
+        elif dropped is None or not isinstance(result, Tensor):
+            return
+        elif name in SOFTMAXES and dropped.shape == result.shape:
+            self.met = True
+            axis = op.keywords.get("dim", op.arguments[1] if len(op.arguments) > 1 else -1)
+            # Where nothing is left, the weights have to go somewhere.
+            dropped = dropped & ~dropped.all(axis, keepdim=True)
+            self.worst = max(self.worst, float(torch.where(dropped, result.detach(), 0.0).max()))
+        elif result.shape == dropped.shape and name not in MOVES:
+            self._dropped[op.result.number] = dropped
+        elif name in MOVES and isinstance(args[0], Tensor) and contraction_of(op) is None:
+            self._dropped[op.result.number] = func(dropped, *args[1:], **kwargs)
 
 
 def half_is_finite(it: Experiment) -> Shown:

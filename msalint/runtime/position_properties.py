@@ -14,6 +14,7 @@ from msalint.runtime.experiment import Experiment, NotApplicable, first_tensor
 from msalint.runtime.guess import constructor_arguments
 from msalint.runtime.inputs import inputs_of
 from msalint.runtime.outcome import SEEDS, Failed, Property, Shown
+from msalint.runtime.structure_properties import device_is_followed
 from msalint.runtime.subject import fresh, in_mode
 from msalint.shapes.vocabulary import SEQ, WIDTH, role_of_name, says
 
@@ -239,4 +240,5 @@ POSITION_PROPERTIES = (
     Property("relative rotation", "products of a query and a key at all places", rotation_is_relative, False),
     Property("columns", f"places of a fixed table {_WIDE} wide", columns_count, False),
     Property("exact angles", f"{_LONG} places, for inputs in bfloat16", angles_are_exact, False),
+    Property("device", "module and input on the meta device", device_is_followed, False),
 )

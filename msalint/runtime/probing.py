@@ -12,6 +12,7 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
+from msalint.runtime.dict_inputs import taken_apart
 from msalint.runtime.experiment import Experiment, NotApplicable
 from msalint.runtime.invariance_properties import evaluation_is_deterministic
 from msalint.runtime.outcome import SEEDS, Failed, Property
@@ -109,7 +110,7 @@ def probe(target: Any, *, properties: Sequence[Property] = PROPERTIES, **asked: 
 def probe_subject(subject: Subject, request: Request, properties: Sequence[Property] = PROPERTIES) -> Report:
     """`probe` on a subject that is known to run."""
     try:
-        experiment = Experiment(subject, request)
+        experiment = Experiment(taken_apart(subject), request)
         if not _has_attention(experiment):
             if not is_of_positions(experiment):
                 raise NotApplicable("no attention was seen in it")

@@ -11,6 +11,7 @@ from msalint.runtime.gradient_properties import (
     weights_are_registered,
 )
 from msalint.runtime.invariance_properties import (
+    batch_order_does_not_matter,
     cached_parts_equal_the_whole,
     cached_steps_equal_the_whole,
     evaluation_is_deterministic,
@@ -31,6 +32,7 @@ from msalint.runtime.mask_properties import (
 from msalint.runtime.numeric_properties import (
     bfloat16_is_finite,
     dropout_acts_in_training,
+    dropped_scores_get_no_weight,
     gradients_reach_every_parameter,
     half_is_finite,
     large_values_stay_finite,
@@ -61,6 +63,7 @@ PROPERTIES = (
     Property("fully masked row", "a sample whose keys are all hidden, forward and backward", masked_row_is_finite),
     Property("causality", "other content in one token at a time", future_is_hidden),
     Property("samples apart", "other content in the last sample", samples_are_apart),
+    Property("batch order", "samples in another order", batch_order_does_not_matter),
     Property("results used", "a softmax or a masked copy that nothing reads", results_are_used, False),
     Property(
         "axes in order",
@@ -74,6 +77,7 @@ PROPERTIES = (
     Property("permutation", "tokens in another order", permutation_carries_over),
     Property("deterministic eval", "two runs in eval, a training run between", evaluation_is_deterministic, False),
     Property("dropout in training", "two training runs with other seeds", dropout_acts_in_training, False),
+    Property("dropped scores", "the weights of scores that dropout sets to zero", dropped_scores_get_no_weight, False),
     Property("scale", "the factor between q k^T and softmax, against 1 / sqrt(d_k)", scale_fits_the_heads, False),
     Property("float16", "the module and its input in half, with and without a mask", half_is_finite, False),
     Property("bfloat16", "the module and its input in bfloat16, with and without a mask", bfloat16_is_finite, False),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -28,8 +29,19 @@ def _lists(module: nn.Module) -> Iterator[tuple[str, Sequence[nn.Module]]]:
             yield name, list(part)
 
 
+def _twice_in_a_row(module: nn.Module) -> Iterator[str]:
+    """Each `nn.Sequential` in which one instance stands twice; an activation or a norm may well be shared."""
+    for name, part in module.named_modules():
+        if isinstance(part, nn.Sequential):
+            layers = [layer for layer in part if any(p.dim() > 1 for p in layer.parameters())]
+            if len({id(layer) for layer in layers}) < len(layers):
+                yield name
+
+
 def layers_are_apart(it: Experiment) -> Shown:
     lists = list(_lists(_module(it)))
+    for name in _twice_in_a_row(_module(it)):
+        raise Failed(f"one layer stands in `{name}` several times, and has one set of weights", 1.0, "MSA409")
     if not lists:
         raise NotApplicable("it has no list of layers")
     for name, layers in lists:
@@ -120,8 +132,50 @@ _MIXED = re.compile(r"same device|different devices|meta.*cpu|cpu.*meta", re.IGN
 
 def device_is_followed(it: Experiment) -> Shown:
     """On the meta device nothing is computed, but a mask that was made on the CPU meets scores that are not there."""
+    try:
+        target = it.subject.target
+        return _runs_elsewhere(it, it.pristine().to("meta") if isinstance(target, nn.Module) else target)
+    except Failed as error:
+        left = _left_behind(it.pristine()) if isinstance(it.module, nn.Module) else {}
+        if not left or not _runs_with_all(it):
+            raise
+        if "device" in _constructor_names(it):
+            raise NotApplicable("its constructor is told the device, and was told the CPU") from error
+        reason = f"`{next(iter(left))}` is a plain attribute, which stays behind when the module is moved"
+        raise Failed(reason, None, "MSA708") from error
+
+
+def _left_behind(module: nn.Module) -> dict[str, tuple[nn.Module, str]]:
+    """The tensors that a module keeps as plain attributes, which `to` does not move: the owner and the name of each."""
+    return {
+        f"{part}.{name}".lstrip("."): (owner, name)
+        for part, owner in module.named_modules()
+        for name, value in vars(owner).items()
+        if isinstance(value, Tensor)
+    }
+
+
+def _runs_with_all(it: Experiment) -> bool:
+    """Whether it would run elsewhere if its plain attributes were moved with it."""
+    module = it.pristine().to("meta")
+    for owner, name in _left_behind(module).values():
+        setattr(owner, name, getattr(owner, name).to("meta"))
+    try:
+        _runs_elsewhere(it, module)
+    except (Failed, NotApplicable):
+        return False
+    return True
+
+
+def _constructor_names(it: Experiment) -> list[str]:
+    try:
+        return list(inspect.signature(type(it.module).__init__).parameters)
+    except (TypeError, ValueError):
+        return []
+
+
+def _runs_elsewhere(it: Experiment, module: Any) -> Shown:
     target = it.subject.target
-    module = it.pristine().to("meta") if isinstance(target, nn.Module) else target
     given = {name: moved(value, device="meta") for name, value in fresh(it.inputs).items()}
     if it.text:
         raise NotApplicable("a --call may make tensors of its own")

@@ -34,12 +34,13 @@ NOT_OF_THE_REFERENCE = (
     "memory lengths",
     "key heads in order",
     "dtype argument",
+    "dropped scores",
     "kernel arguments",
     "backward",
     "layers apart",
     "heads side by side",
 )
-"""It takes no ids, lengths, dtype or layers, shares no heads and calls no fused kernel."""
+"""It takes no ids, lengths, dtype or layers, drops no scores, shares no heads and calls no fused kernel."""
 
 
 def test_the_reference_has_every_property() -> None:

@@ -114,7 +114,8 @@ def test_learned_positions_may_start_at_zero() -> None:
 def rotated(x: Tensor, first: int = 0) -> Tensor:
     """(batch, head, seq, d_k)"""
     places = torch.arange(first, first + x.shape[2], device=x.device).double()
-    angles = places[:, None] * 10000 ** (-torch.arange(0, x.shape[3], 2).double() / x.shape[3])
+    rate = 10000 ** (-torch.arange(0, x.shape[3], 2, device=x.device).double() / x.shape[3])
+    angles = places[:, None] * rate
     even, odd = x[..., 0::2], x[..., 1::2]
     cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
     return torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1).flatten(-2)

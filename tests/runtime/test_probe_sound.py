@@ -73,6 +73,32 @@ def test_noise_is_told_from_dropout() -> None:
     assert failed(probe(Variational, settings={"rate": 0.2}))["deterministic eval"] == "MSA601"
 
 
+class StepsWithDict(nn.Module):
+    """Fills the cache it is handed, and hides no future: its last token alone sees the same in steps."""
+
+    table: Tensor
+
+    def __init__(self, width: int, placed: bool = False) -> None:
+        super().__init__()
+        self.qkv, self.placed = nn.Linear(width, 3 * width), placed
+        self.register_buffer("table", torch.randn(1, 64, width))
+
+    def forward(self, x: Tensor, cache: dict[str, Tensor]) -> Tensor:
+        q, k, v = self.qkv(x + self.table[:, : x.shape[1]] if self.placed else x).chunk(3, -1)
+        if "k" in cache:
+            k, v = torch.cat([cache["k"], k], dim=1), torch.cat([cache["v"], v], dim=1)
+        cache["k"], cache["v"] = k, v
+        return (q @ k.mT * q.shape[-1] ** -0.5).softmax(-1) @ v
+
+
+def test_steps_without_a_hidden_future_are_judged_by_the_last_token() -> None:
+    values = {"x": torch.randn(2, 5, 12), "cache": {}}
+    sound = probe(StepsWithDict(12), values=values)
+    assert failed(sound) == {}
+    assert finding(sound, "cached decoding")[0] == "pass"
+    assert set(failed(probe(StepsWithDict(12, placed=True), values=values))) == {"cached decoding"}
+
+
 OUTSIDE = nn.Linear(6, 18)
 
 

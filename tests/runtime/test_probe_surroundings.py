@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -35,11 +37,20 @@ class Variant(nn.Module):
         self.heads, self.kind, self.rate, self.last = num_heads, kind, 0.1, None
         self.q, self.k, self.v = (nn.Linear(d_model, d_model) for _ in range(3))
         self.stack = nn.ModuleList([nn.Linear(d_model, d_model)] * 2 if kind == "shared" else [])
+        self.row = (
+            nn.Sequential(*[nn.Linear(d_model, d_model), nn.PReLU()] * 2) if kind == "in_a_row" else nn.Identity()
+        )
+        self.places = torch.randn(64, d_model)
+        self.dropout = nn.Dropout(0.3 if kind.startswith("dropped") else 0.0)
 
     def forward(self, x: Tensor) -> Tensor:
         b, n, d = x.shape
         split = (b, n, self.heads, d // self.heads)
-        q, k, v = (layer(x).view(split).transpose(1, 2) for layer in (self.q, self.k, self.v))
+        if self.kind == "left_behind":
+            x = x + self.places[:n].to(x.dtype)
+        elif self.kind == "along_batch":
+            x = x + self.places[:b, None].to(x)
+        q, k, v = (layer(self.row(x)).view(split).transpose(1, 2) for layer in (self.q, self.k, self.v))
         if self.kind == "tiled":
             k, v = (t[:, :2].repeat(1, self.heads // 2, 1, 1) for t in (k, v))
         elif self.kind == "grouped":
@@ -50,6 +61,11 @@ class Variant(nn.Module):
             scores = scores.masked_fill(hidden.triu(0 if self.kind == "no_diagonal" else 1), -1e4)
         elif self.kind == "upside_down":
             scores = scores.masked_fill(hidden.tril(-1), -1e4)
+        if self.kind in ("dropped", "dropped_and_hidden", "dropped_bias"):
+            noisy = self.dropout(scores.transpose(1, 2)).transpose(1, 2)
+            if self.kind == "dropped_and_hidden":
+                noisy = noisy.masked_fill(noisy == 0, -1e9)
+            scores = scores + noisy if self.kind == "dropped_bias" else noisy
         weights = scores.softmax(-1)
         if self.kind == "keeps_graph":
             self.last = weights
@@ -69,6 +85,10 @@ class Variant(nn.Module):
         ("keeps_graph", "graph let go", "MSA803"),
         ("overwrites", "settings stay", "MSA413"),
         ("shared", "layers apart", "MSA409"),
+        ("in_a_row", "layers apart", "MSA409"),
+        ("left_behind", "device", "MSA708"),
+        ("along_batch", "batch order", "MSA707"),
+        ("dropped", "dropped scores", "MSA603"),
     ],
 )
 def test_each_fault_fails_its_property(kind: str, name: str, rule: str) -> None:
@@ -79,6 +99,50 @@ def test_the_same_module_without_the_fault_has_none_of_them() -> None:
     for kind in ("plain", "causal", "grouped"):
         assert failed(probe(Variant(24, 4, kind))) == {}
     assert status(probe(Variant(24, 4, "grouped")), "key heads in order") == "pass"
+    assert status(probe(Variant(24, 4)), "batch order") == "pass"
+
+
+def test_a_dropped_score_that_is_hidden_or_one_of_two_parts_is_no_fault() -> None:
+    hidden = probe(Variant(24, 4, "dropped_and_hidden"))
+    assert status(hidden, "dropped scores") == "pass"
+    assert failed(probe(Variant(24, 4, "dropped_bias"))).get("dropped scores") is None
+
+
+class ToldTheDevice(nn.Module):
+    def __init__(self, width: int, device: str = "cpu") -> None:
+        super().__init__()
+        self.places = torch.randn(64, width, device=device)
+        self.qkv = nn.Linear(width, 3 * width)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.qkv(x + self.places[: x.shape[1]].to(x.dtype)).chunk(3, -1)
+        return F.scaled_dot_product_attention(q, k, v)
+
+
+def test_a_constructor_that_is_told_the_device_leaves_nothing_behind() -> None:
+    assert failed(probe(ToldTheDevice)) == {}
+
+
+class Modalities(nn.Module):
+    """Takes a dict of tensors by name."""
+
+    def __init__(self, width: int, listed: bool) -> None:
+        super().__init__()
+        keys = {name: nn.Linear(width, width) for name in ("sound", "image")}
+        self.keys: Any = nn.ModuleDict(keys) if listed else keys
+        self.query = nn.Parameter(torch.randn(width))
+
+    def forward(self, inputs: dict[str, Tensor]) -> Tensor:
+        keys = torch.stack([self.keys[name](inputs[name]) for name in sorted(inputs)], dim=1)
+        return ((keys @ self.query).softmax(1)[..., None] * keys).sum(1)
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_a_dict_of_tensors_is_taken_apart(listed: bool) -> None:
+    inputs = {"sound": torch.randn(2, 12), "image": torch.randn(2, 12)}
+    found = failed(probe(Modalities(12, listed), values={"inputs": inputs}))
+    assert found.get("gradient flow") == (None if listed else "MSA404")
+    assert bool(found) is not listed
 
 
 def test_tokens_that_do_not_meet_are_told() -> None:
