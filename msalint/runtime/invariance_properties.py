@@ -43,6 +43,8 @@ def batch_order_does_not_matter(it: Experiment) -> Shown:
     size = tokens.shape[0]
     if size < 2:
         raise NotApplicable("it was handed one sample")
+    if it.kept and any(True for value in it.kept.values.values() for _ in tensors_in(value)):
+        raise NotApplicable("it keeps tensors of its samples between runs")
     beside = _by_sample(it, tokens)
     worst = 0.0
     for seed in SEEDS:
@@ -53,6 +55,8 @@ def batch_order_does_not_matter(it: Experiment) -> Shown:
         turned = {name: value.roll(1, axis) for name, (value, axis) in beside.items()}
         worst = max(worst, float((it.run(tokens.roll(1, 0), turned) - output.roll(1, 0)).abs().max()))
     if not worst <= it.tolerance:
+        if isinstance(it.module, nn.Module) and _adds_a_row_for_each_place(it, it.module):
+            raise NotApplicable("its tokens have positions too: both axes may be those of a grid")
         raise Failed("a sample's output depends on its place in the batch", worst, "MSA707")
     return Shown(worst)
 
@@ -62,7 +66,7 @@ def _by_sample(it: Experiment, tokens: torch.Tensor) -> dict[str, tuple[torch.Te
     axis = 1 if it.kind in ("seq_first", "ids_seq_first") else 0
     found = {}
     for name, value in it.inputs.items():
-        if name in (it.main, *it.same) or not any(True for _ in tensors_in(value)):
+        if name in (it.main, *it.same) or value is None or isinstance(value, (bool, int, float, str)):
             continue
         if it.text is not None or not isinstance(value, torch.Tensor) or tokens.shape[0] in tokens.shape[1:2]:
             raise NotApplicable(f"it can't be told what in `{name}` belongs to which sample")

@@ -108,6 +108,29 @@ def test_a_dropped_score_that_is_hidden_or_one_of_two_parts_is_no_fault() -> Non
     assert failed(probe(Variant(24, 4, "dropped_bias"))).get("dropped scores") is None
 
 
+class OfLengths(nn.Module):
+    """Hides what lies behind the length of each sample, or of each place in the batch."""
+
+    def __init__(self, width: int, own: bool = False) -> None:
+        super().__init__()
+        self.qkv, self.own = nn.Linear(width, 3 * width), own
+
+    def forward(self, x: Tensor, lengths: Any) -> Tensor:
+        q, k, v = self.qkv(x).chunk(3, -1)
+        ends = torch.arange(1, x.shape[0] + 1) if self.own else torch.as_tensor(lengths)
+        keep = torch.arange(x.shape[1], device=x.device) < ends.to(x.device)[:, None]
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=keep[:, None])
+
+
+def test_samples_change_places_together_with_what_is_told_of_them() -> None:
+    x = torch.randn(3, 5, 12)
+    told = probe(OfLengths(12), values={"x": x, "lengths": torch.tensor([3, 5, 2])})
+    assert status(told, "batch order") == "pass"
+    assert status(probe(OfLengths(12), values={"x": x, "lengths": [3, 5, 2]}), "batch order") == "not applicable"
+    values = {"x": x, "lengths": torch.tensor([3, 5, 2])}
+    assert failed(probe(OfLengths(12, own=True), values=values))["batch order"] == "MSA707"
+
+
 class ToldTheDevice(nn.Module):
     def __init__(self, width: int, device: str = "cpu") -> None:
         super().__init__()
