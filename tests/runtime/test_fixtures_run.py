@@ -69,7 +69,6 @@ def test_no_mended_file_breaks_the_contract(fixture: Fixture) -> None:
         ("b018-decode-step-is-causal-one-query", "bad", "cached decoding"),
         ("b039-causal-mask-cut-to-new-tokens", "bad", "cached parts"),
         ("MSA404-layers-in-plain-list", "bad_dict_by_comprehension", "gradient flow"),
-        ("MSA409-layers-shared-by-list", "bad_sequential", "layers apart"),
         ("MSA501-mha-layout", "bad_positions", "batch order"),
         ("MSA603-dropout-before-softmax", "bad_masked_first", "dropped scores"),
         ("MSA707-positions-follow-batch", "bad_along_batch", "batch order"),
