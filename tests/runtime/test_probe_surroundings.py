@@ -62,7 +62,7 @@ class Variant(nn.Module):
         elif self.kind == "upside_down":
             scores = scores.masked_fill(hidden.tril(-1), -1e4)
         if self.kind in ("dropped", "dropped_and_hidden", "dropped_bias"):
-            noisy = self.dropout(scores.transpose(1, 2)).transpose(1, 2)
+            noisy = self.dropout(scores.transpose(1, 2)).transpose(1, 2)  # msalint: ignore[MSA603]
             if self.kind == "dropped_and_hidden":
                 noisy = noisy.masked_fill(noisy == 0, -1e9)
             scores = scores + noisy if self.kind == "dropped_bias" else noisy
@@ -151,7 +151,7 @@ class Modalities(nn.Module):
 
     def __init__(self, width: int, listed: bool) -> None:
         super().__init__()
-        keys = {name: nn.Linear(width, width) for name in ("sound", "image")}
+        keys = {name: nn.Linear(width, width) for name in ("sound", "image")}  # msalint: ignore[MSA404]
         self.keys: Any = nn.ModuleDict(keys) if listed else keys
         self.query = nn.Parameter(torch.randn(width))
 
