@@ -777,12 +777,12 @@ class MhaCalled(Fact):
     purpose: tuple[str, ...] = ()
     second_axis: Ident | None = None
     pooled_at: Site | None = None
+    """Where the query's second axis is averaged, summed or cut to one place, as only a sequence is."""
     first_axis: Ident | None = None
     placed_at: Site | None = None
     """The positions that were added along one of the first two axes and not along the other."""
     placed_first: bool = False
     """They lie along the first."""
-    """Where the query's second axis is averaged, summed or cut to one place, as only a sequence is."""
 
 
 @dataclass(frozen=True)

@@ -269,3 +269,35 @@ def test_a_kind_that_is_not_known_is_opaque_and_its_parts_are_read() -> None:
         known[ast.IfExp] = made
     assert isinstance(found, n.Opaque)
     assert sorted(part.text for part in found.parts) == ["a", "b", "c[d]"]
+
+
+def test_what_a_statement_calls_is_what_a_search_finds() -> None:
+    text = """
+class Net(Base("x")):
+    @wrapped(1)
+    def forward(self, x, mask=made()):
+        y = [f(q @ k) for q in x if g(q)]
+        if x.ok():
+            y = x @ y @ z + h(1)
+        elif a():
+            with torch.no_grad() as b:
+                y = (lambda: b.c())()
+        else:
+            try:
+                y = f"{i(1)}"
+            except j() as error:
+                k()
+        match l():
+            case [m] if o():
+                p()
+"""
+    net = Module.from_text(text, "net.py").definition("Net")
+    assert net is not None
+    statements = [node for node in net.walk() if isinstance(node, n.Stmt)]
+    assert len(statements) > 10
+    for statement in statements:
+        assert statement.known_calls == n.calls_in(statement.children()), statement.text
+        assert statement.known_calls == {
+            *(node.called for node in statement.walk() if isinstance(node, n.Call)),
+            *("@" for node in statement.walk() if isinstance(node, n.Binary) and node.op == "@"),
+        }

@@ -67,6 +67,9 @@ _FILLING = frozenset(
 """Functions of a project that are named as those of torch.nn.init fill their first argument, as they do."""
 
 
+_ANYTHING = Many(UNKNOWN)
+
+
 class Arguments:
     """Evaluated arguments, with the place of each."""
 
@@ -78,7 +81,7 @@ class Arguments:
         self.sites: list[Site] = []
         self.keyword_sites: dict[str, Site] = {}
         self.open = False
-        self.rest = Many(UNKNOWN)
+        self.rest = _ANYTHING
         """What was spread in a number that is not known, where `open`."""
         self.shapes: tuple[int, ...] = ()
         """The places of shapes that stand for their sizes: `*x.shape`."""

@@ -668,12 +668,11 @@ class Interpreter(Calls, Targets):
     def _for(self, node: n.For) -> Left | None:
         iterable = self.eval(node.iter)
         values, length, exact = self.iterated(iterable, node.iter)
-        before, told = dict(self.frame.variables), len(self.state.facts)
         kept: dict[tuple[str, str], Value] = {}
         if not exact:
             self._forget_counters(node)
-            before = dict(self.frame.variables)
             kept = {key: held for key, held in self.state.attributes.items() if isinstance(held, Items)}
+        before, told = dict(self.frame.variables), len(self.state.facts)
         for value in values:
             self.bind(node.target, value, node.iter)
             left = self.run(node.body)

@@ -92,8 +92,11 @@ class Iteration(Shared):
     def _typical(self, items: Sequence[Value]) -> Value:
         """What stands for each of many: the first where all are alike, else nothing that is known."""
         first = items[0]
+        others = [item for item in items[1:] if item != first]
+        if not others:
+            return first
         made = self._make_of(first)
-        return first if all(item == first or self._make_of(item) == made for item in items[1:]) else UNKNOWN
+        return first if all(self._make_of(item) == made for item in others) else UNKNOWN
 
     def _make_of(self, value: Value, depth: int = 4) -> object:
         """What two layers, or objects built alike, have in common; None for what differs from all others."""

@@ -634,10 +634,9 @@ def _expanded(call: Invocation, tensor: Tensor, sizes: list[Size | None]) -> Ten
 
 def _never_expands(state: State, size: Size, wanted: Size) -> bool:
     """Whether an axis is known to be neither of the size that it is expanded to nor of size 1."""
-    if size.constant is None:
-        # A size known by name may be 1, all the more where it was found unequal: `if a.size(0) != b.size(0): a.expand`
-        verdict = state.relations.compare(size, wanted)
-        return False if verdict.never else state.unify(size, wanted) is False
+    if size.constant is None and state.relations.compare(size, wanted).never:
+        # Known by name only, and found unequal, it can only be 1: `if a.size(0) != b.size(0): a.expand(b.size(0), -1)`.
+        return False
     return state.unify(size, wanted) is False
 
 

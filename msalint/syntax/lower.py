@@ -51,6 +51,8 @@ class _Lowering:
         else:
             make = _EXPRESSIONS.get(kind)
             made = _opaque(self, node) if make is None else make(self, node)
+            if isinstance(made, n.Call):
+                self.called.append(made.called)
         made.origin, made.piece = node, self.piece
         return made
 
@@ -148,7 +150,6 @@ _NAME, _ATTRIBUTE, _CONSTANT = ast.Name, ast.Attribute, ast.Constant
 
 def _call(to: _Lowering, node: ast.Call) -> n.Expr:
     func = to.expr(node.func)
-    to.called.append(func.name if type(func) is n.Attr else func.id if type(func) is n.Name else "")
     if not node.keywords:
         if len(node.args) == 1 and type(node.args[0]) is ast.GeneratorExp:
             return n.Call(func, (_only_generator(to, node, node.args[0]),))
